@@ -1,0 +1,45 @@
+# Two commands do everything on a fresh clone: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+# LEVELS=v3 builds one instruction-set level instead of all, for quicker turns while developing.
+BUILD := $(if $(LEVELS),-C cmake.define.MAXMARGIN_LEVELS=$(LEVELS))
+NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp')
+
+.PHONY: demo test lint unit bench format stubs clean
+
+demo: $(STAMP)
+	$(PY) -m maxmargin.demo
+
+test: lint unit
+
+lint: $(STAMP)
+	$(PY) -m ruff check src tests benchmarks
+	$(PY) -m mypy
+
+unit: $(STAMP)
+	$(PY) -m pytest -q
+
+bench: $(STAMP)
+	$(PY) -m pip install -q -e '.[bench]' --no-build-isolation
+	$(PY) -m benchmarks run exact
+
+format: $(STAMP)
+	$(PY) -m ruff check --fix src tests benchmarks
+	clang-format -i $(NATIVE)
+
+# The type stub of the core, from the compiled module itself.
+stubs: $(STAMP)
+	$(PY) -m nanobind.stubgen -q -m maxmargin._core_v3 -o src/maxmargin/_core.pyi
+	echo 'ISA: str' >> src/maxmargin/_core.pyi
+
+# The build directory survives, so only changed sources compile again.
+$(STAMP): pyproject.toml CMakeLists.txt $(NATIVE)
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install -q --disable-pip-version-check 'scikit-build-core>=0.10' 'nanobind>=2.4' cmake ninja
+	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation $(BUILD) -e '.[test]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build demo

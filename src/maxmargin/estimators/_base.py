@@ -1,0 +1,187 @@
+"""The one fit pipeline: validate → encode → formulate → solve → attributes, and what its steps share.
+
+A fit either sets every attribute or changes nothing: `transactional` puts the estimator back as it was when anything
+fails on the way. After Ctrl-C the best model so far is kept and KeyboardInterrupt is raised, in that order.
+"""
+
+from __future__ import annotations
+
+import functools
+import numbers
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
+
+from maxmargin.runtime import Control, Result, Status
+
+FloatArray = NDArray[np.float64]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def transactional(fit: F) -> F:
+    """Decorate a fit method: on an error the estimator is left exactly as it was before the call."""
+
+    @functools.wraps(fit)
+    def guarded(self: BaseEstimator, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException as error:
+            if not getattr(error, "model_kept", False):
+                self.__dict__.clear()
+                self.__dict__.update(before)
+            raise
+
+    return guarded  # type: ignore[return-value]
+
+
+class Machine(BaseEstimator):
+    """Base of all estimators: how long a fit may run, who watches it, and what it reports."""
+
+    max_time: float | None
+    max_iter: int
+    verbose: bool | int
+    callback: Callable[[dict[str, float]], Any] | None
+    tol: float
+
+    def _control(self) -> Control:
+        check_number("max_time", self.max_time, low=0, optional=True, remedy="give seconds, or None for no limit")
+        if not isinstance(self.max_iter, numbers.Integral) or self.max_iter < -1 or self.max_iter == 0:
+            raise ValueError(f"max_iter={self.max_iter!r} must be a positive integer, or -1 for no limit")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback={self.callback!r} must be callable with one dict, or None")
+        return Control(self.max_time, self.max_iter, self.verbose, self.callback, type(self).__name__)
+
+    def _publish(self, result: Result, **attributes: Any) -> None:
+        """Set the fitted attributes, then say what the user must know: a warning, or the Ctrl-C that was held back."""
+        attributes.setdefault("n_iter_", result.n_iter)
+        attributes |= {
+            "status_": str(result.status),
+            "objective_": result.objective,
+            "dual_gap_": result.gap,
+            "trace_": result.trace,
+            "timings_": result.timings,
+        }
+        self.__dict__.update(attributes)
+        if result.status is Status.INTERRUPTED:
+            interrupt = KeyboardInterrupt("fit interrupted: the estimator keeps the best model so far (see status_)")
+            interrupt.model_kept = True  # type: ignore[attr-defined]
+            raise interrupt
+        if result.status is not Status.CONVERGED and result.status is not Status.CALLBACK:
+            warnings.warn(self._advice(result), ConvergenceWarning, stacklevel=4)
+
+    def _advice(self, result: Result) -> str:
+        """What happened, how good the model is, and what to change."""
+        remedy = {
+            Status.MAX_TIME: f"raise max_time ({self.max_time} s)",
+            Status.MAX_ITER: f"raise max_iter ({self.max_iter})",
+            Status.STALLED: "scale the features (StandardScaler), lower C, or raise tol",
+        }[result.status]
+        scale = max(abs(result.objective), np.finfo(float).tiny)
+        return (
+            f"{type(self).__name__} stopped before tol={self.tol:g} was reached (status_={str(result.status)!r}): "
+            f"duality gap {result.gap:.3g} ({result.gap / scale:.2g} of the objective), "
+            f"violation {result.violation:.3g}. To go on, {remedy}."
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _validated(self, X: Any, y: Any = None, *, reset: bool = True, **kwargs: Any) -> Any:
+        """X as float32 or float64, dense C-ordered rows or canonical CSR; copied only when it is neither."""
+        options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True}
+        options |= kwargs
+        out = validate_data(self, X, y, reset=reset, **options) if y is not None else validate_data(
+            self, X, reset=reset, **options
+        )
+        x = out[0] if y is not None else out
+        if sp.issparse(x) and not x.has_sorted_indices:
+            x = x.sorted_indices()
+        return (x, out[1]) if y is not None else x
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    low: float = -np.inf,
+    high: float = np.inf,
+    closed: str = "neither",
+    optional: bool = False,
+    integer: bool = False,
+    remedy: str = "",
+) -> None:
+    """Raise a ValueError that names parameter, value and range unless `value` is a number between low and high.
+
+    `closed` says which ends belong to the range: neither, left, right or both.
+    """
+    if optional and value is None:
+        return
+    kind: Any = numbers.Integral if integer else numbers.Real
+    left, right = closed in ("left", "both"), closed in ("right", "both")
+    if (
+        isinstance(value, kind)
+        and not isinstance(value, (bool, np.bool_))
+        and (value >= low if left else value > low)
+        and (value <= high if right else value < high)
+    ):
+        return
+    ends = f"{'[' if left else '('}{low:g}, {high:g}{']' if right else ')'}"
+    noun = "an integer" if integer else "a number"
+    raise ValueError(f"{name}={value!r} must be {noun} in {ends}" + (f": {remedy}" if remedy else ""))
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Raise a ValueError that lists the choices unless `value` is one of them."""
+    known = list(choices)
+    if not (isinstance(value, str) and value in known):
+        raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(map(repr, known))}")
+
+
+def row_weights(n: int, sample_weight: ArrayLike | None) -> FloatArray:
+    """One non-negative float64 weight per row; ones when none are given."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight.shape == {weight.shape}, expected ({n},): one weight per row of X")
+    if not np.isfinite(weight).all():
+        raise ValueError("sample_weight contains NaN or infinity: give finite weights, or drop those rows")
+    if (weight < 0).any():
+        raise ValueError(f"sample_weight has negative entries (smallest {weight.min():g}): weights must be ≥ 0")
+    if not (weight > 0).any():
+        raise ValueError("sample_weight is zero for every row: at least one row must count")
+    return weight
+
+
+def class_weights(
+    class_weight: Any, classes: NDArray[Any], encoded: NDArray[np.intp], weight: FloatArray
+) -> FloatArray:
+    """One factor per class: 1, the user's dict, or 'balanced' by the weighted class frequencies."""
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str):
+        check_choice("class_weight", class_weight, ["balanced"])
+        mass = np.bincount(encoded, weights=weight, minlength=len(classes))
+        present = mass > 0
+        return np.where(present, mass.sum() / (present.sum() * np.where(present, mass, 1.0)), 1.0)
+    if not isinstance(class_weight, dict):
+        raise ValueError(f"class_weight={class_weight!r} must be a dict {{class: weight}}, 'balanced' or None")
+    unknown = [label for label in class_weight if label not in set(classes.tolist())]
+    if unknown:
+        raise ValueError(f"class_weight names classes that are not in y: {unknown}; y has {classes.tolist()}")
+    factors = np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
+    if not (np.isfinite(factors).all() and (factors > 0).all()):
+        raise ValueError(f"class_weight={class_weight!r}: every weight must be a positive number")
+    return factors

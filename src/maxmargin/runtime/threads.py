@@ -1,0 +1,29 @@
+"""How many threads an entry point of the core gets."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+
+import joblib
+
+
+@lru_cache(maxsize=1)
+def _available() -> int:
+    """Cores this process may use: affinity and cgroup limits count, and LOKY_MAX_CPU_COUNT."""
+    return int(joblib.cpu_count())
+
+
+def thread_count(n_jobs: int | None = None) -> int:
+    """Threads for `n_jobs`: None and -1 mean every core available, -2 all but one, and so on.
+
+    `OMP_NUM_THREADS`, which joblib sets in its workers, caps the default, so that a parallel grid search does not
+    start cores² threads. An explicit positive `n_jobs` is taken as it is.
+    """
+    if n_jobs is not None and n_jobs > 0:
+        return int(n_jobs)
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 has no meaning: give a number of threads, or None or -1 for all cores")
+    cap = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    cores = min(_available(), int(cap)) if cap.isdigit() and int(cap) > 0 else _available()
+    return max(1, cores + 1 + n_jobs) if n_jobs is not None else cores
