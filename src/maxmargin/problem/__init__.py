@@ -1,0 +1,1 @@
+"""What is solved: kernels, formulations as one QP, certificates. No algorithm."""

@@ -1,0 +1,124 @@
+"""Every kernel machine as one QP, and back from its solution to coefficients and intercept.
+
+    minimise  ½ aᵀQa + pᵀa    s.t.  0 ≤ a_v ≤ upper_v,   Σ_{v in group g} s_v a_v = target_g     Q_vw = s_v s_w K(v, w)
+
+A variable v belongs to sample v mod n: classification and one-class have n variables, regression 2n (a, then a*).
+With f_i = Σ_v s_v a_v K(i, v mod n), one number per sample, everything a solver needs is
+
+    score_v = c_v − f_{v mod n},  c = −s∘p        (so grad_v = −s_v score_v)
+    up(v):  s_v a_v can grow: s = +1 and a < upper, or s = −1 and a > 0        low(v): it can shrink
+    optimal  ⇔  for each group  max_{up} score ≤ b_g ≤ min_{low} score;  without a group b = 0.
+
+Weights w_i enter as bounds, so an integer weight is exactly that many repeated rows.
+
+    formulation        variables  s        c                 upper   groups: Σ s a
+    C-SVC              n          y        y                 C w     one: 0 (none without intercept)
+    ν-SVC              n          y        0                 w       two, by y: ±ν Σw / 2
+    ε-SVR              2n         +1, −1   t − ε, t + ε      C w     one: 0 (none without intercept)
+    ν-SVR              2n         +1, −1   t, t              C w     two, by s: ±C ν Σw / 2
+    one-class          n          +1       0                 w       one: ν Σw
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+class InfeasibleError(ValueError):
+    """No point satisfies the constraints, whatever the data."""
+
+
+@dataclass(frozen=True)
+class QP:
+    """The problem above, without its kernel. `group[v]` counts from 0; with no groups it is all zeros and unused."""
+
+    n: int
+    sign: FloatArray
+    center: FloatArray  # c in the module's notation: −s∘p
+    upper: FloatArray
+    group: NDArray[np.int8]
+    targets: FloatArray  # one per group; empty: no equality constraint
+
+    @property
+    def n_variables(self) -> int:
+        return len(self.sign)
+
+    @property
+    def linear(self) -> FloatArray:
+        return -self.sign * self.center
+
+    def start(self) -> FloatArray:
+        """A feasible point with few non-zeros: each group's target filled from its first variables on."""
+        alpha = np.zeros(self.n_variables)
+        for g, target in enumerate(self.targets):
+            if target == 0:
+                continue
+            members = np.flatnonzero((self.group == g) & (self.sign == np.sign(target)))
+            filled = np.cumsum(self.upper[members])
+            alpha[members] = np.clip(abs(target) - (filled - self.upper[members]), 0, self.upper[members])
+        return alpha
+
+
+def c_svc(y: FloatArray, upper: FloatArray, fit_intercept: bool = True) -> QP:
+    """C-SVC; y is ±1, upper = C·weight. Without intercept there is no equality (the problem of DC-SVM)."""
+    return QP(len(y), y, y, upper, np.zeros(len(y), np.int8), np.zeros(int(fit_intercept)))
+
+
+def epsilon_svr(t: FloatArray, epsilon: float, upper: FloatArray, fit_intercept: bool = True) -> QP:
+    """ε-SVR with targets t."""
+    n = len(t)
+    sign = np.repeat([1.0, -1.0], n)
+    center = np.concatenate([t - epsilon, t + epsilon])
+    return QP(n, sign, center, np.tile(upper, 2), np.zeros(2 * n, np.int8), np.zeros(int(fit_intercept)))
+
+
+def nu_svc(y: FloatArray, nu: float, weight: FloatArray) -> QP:
+    """ν-SVC; infeasible when a class weighs less than ν·Σw/2."""
+    half = 0.5 * nu * weight.sum()
+    lightest = min(weight[y > 0].sum(), weight[y < 0].sum())
+    if half > lightest * (1 + 1e-12):
+        raise InfeasibleError(
+            f"specified nu is infeasible: nu={nu:g} is too large for these classes; "
+            f"the largest feasible value is {2 * lightest / weight.sum():.6g}"
+        )
+    half = min(half, lightest)
+    group = (y < 0).astype(np.int8)
+    return QP(len(y), y, np.zeros(len(y)), weight, group, np.array([half, -half]))
+
+
+def nu_svr(t: FloatArray, nu: float, C: float, weight: FloatArray) -> QP:
+    """ν-SVR with targets t; feasible for every 0 < ν ≤ 1."""
+    n = len(t)
+    sign = np.repeat([1.0, -1.0], n)
+    half = 0.5 * C * nu * weight.sum()
+    group = (sign < 0).astype(np.int8)
+    return QP(n, sign, np.tile(t, 2), np.tile(C * weight, 2), group, np.array([half, -half]))
+
+
+def one_class(nu: float, weight: FloatArray) -> QP:
+    """One-class SVM; feasible for every 0 < ν ≤ 1."""
+    n = len(weight)
+    ones, zeros = np.ones(n), np.zeros(n)
+    return QP(n, ones, zeros, weight, np.zeros(n, np.int8), np.array([nu * weight.sum()]))
+
+
+def coefficients(qp: QP, alpha: FloatArray) -> FloatArray:
+    """One coefficient per sample: the decision function is Σ_i coef_i K(i, ·) + intercept."""
+    signed = qp.sign * alpha
+    return np.asarray(signed.reshape(-1, qp.n).sum(axis=0))
+
+
+def intercept_and_r(multipliers: FloatArray) -> tuple[float, float]:
+    """Intercept b and half difference r of the groups' multipliers.
+
+    One group: (b, 0); none: (0, 0). Two: the first group's free variables have score b + r, the second's b − r, hence
+    ν-SVR's tube is ε = r, and ν-SVC's margin is ρ = −r (alpha and b are divided by it).
+    """
+    if len(multipliers) == 2:
+        return 0.5 * float(multipliers[0] + multipliers[1]), 0.5 * float(multipliers[0] - multipliers[1])
+    return (float(multipliers[0]), 0.0) if len(multipliers) else (0.0, 0.0)

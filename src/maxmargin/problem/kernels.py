@@ -1,0 +1,102 @@
+"""Kernel functions: their names and parameters, gamma rules, and plain NumPy values for certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+NATIVE = ("linear", "poly", "rbf", "sigmoid", "laplacian")
+NAMES = (*NATIVE, "precomputed")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with its parameters.
+
+    linear <x,z>; poly (γ<x,z> + coef0)^degree; rbf exp(−γ‖x−z‖²); sigmoid tanh(γ<x,z> + coef0);
+    laplacian exp(−γ‖x−z‖₁); precomputed: the samples are the Gram matrix; or `function(A, B) -> len(A) × len(B)`.
+    """
+
+    name: str
+    gamma: float = 1.0
+    coef0: float = 0.0
+    degree: int = 3
+    function: Callable[[Any, Any], Any] | None = None
+
+    @property
+    def native(self) -> bool:
+        """Whether the core evaluates it from samples; otherwise its rows are handed in."""
+        return self.name in NATIVE
+
+    def __call__(self, a: Any, b: Any) -> FloatArray:
+        """Values in float64 NumPy, slow and obvious; the reference for certificates and tests."""
+        if self.name == "precomputed":
+            raise ValueError("a precomputed kernel has no formula: index the Gram matrix instead")
+        if self.function is not None:
+            return checked_block(self.function(a, b), (a.shape[0], b.shape[0]))
+        if self.name == "laplacian":
+            a, b = dense64(a), dense64(b)
+            return np.exp(-self.gamma * np.array([np.abs(b - row).sum(axis=1) for row in a]).reshape(len(a), len(b)))
+        if self.name == "rbf" and not sp.issparse(a):
+            # differences, not ‖a‖² + ‖b‖² − 2ab: no cancellation
+            a, b = dense64(a), dense64(b)
+            return np.exp(-self.gamma * np.array([((b - row) ** 2).sum(axis=1) for row in a]).reshape(len(a), len(b)))
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        dot = a @ b.T
+        dot = np.asarray(dot.todense()) if sp.issparse(dot) else np.asarray(dot)
+        if self.name == "linear":
+            return np.asarray(dot)
+        if self.name == "poly":
+            return np.asarray((self.gamma * dot + self.coef0) ** self.degree)
+        if self.name == "sigmoid":
+            return np.tanh(self.gamma * dot + self.coef0)
+        norms = [np.asarray(m.multiply(m).sum(axis=1)).ravel() for m in (a, b)]
+        return np.exp(-self.gamma * np.maximum(norms[0][:, None] + norms[1][None, :] - 2 * dot, 0))
+
+
+def checked_block(block: Any, shape: tuple[int, int]) -> FloatArray:
+    """A user's kernel block as float64; a wrong shape or a non-finite entry is named."""
+    values = np.asarray(block.todense() if sp.issparse(block) else block, dtype=np.float64)
+    if values.shape != shape:
+        raise ValueError(
+            f"the kernel callable returned shape {values.shape}, expected {shape}: "
+            "it must return one row per row of its first argument and one column per row of its second"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("the kernel callable returned NaN or infinity")
+    return values
+
+
+def resolve_gamma(gamma: Any, X: Any, weight: FloatArray) -> float:
+    """γ as a number: 'scale' is 1 / (d · Var(X)) over the weighted entries, 'auto' is 1 / d."""
+    if gamma == "auto":
+        return 1.0 / float(X.shape[1])
+    if gamma != "scale":
+        return float(gamma)
+    variance = _weighted_variance(X, weight)
+    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+
+def _weighted_variance(X: Any, weight: FloatArray, block: int = 65536) -> float:
+    """Variance of all entries with each row counted `weight` times, in two passes of row blocks (no copy of X)."""
+    total = weight.sum() * X.shape[1]
+    if sp.issparse(X):
+        per_row = np.repeat(weight, np.diff(X.indptr))
+        data = X.data.astype(np.float64, copy=False)
+        mean = (per_row @ data) / total
+        spread = per_row @ (data - mean) ** 2 + (total - per_row.sum()) * mean**2
+        return float(spread / total)
+    blocks = [slice(i, i + block) for i in range(0, X.shape[0], block)]
+    mean = sum(weight[s] @ X[s].sum(axis=1, dtype=np.float64) for s in blocks) / total
+    return float(sum(weight[s] @ np.square(X[s] - mean, dtype=np.float64).sum(axis=1) for s in blocks) / total)
+
+
+def dense64(a: Any) -> FloatArray:
+    return np.asarray(a.todense() if sp.issparse(a) else a, dtype=np.float64)
