@@ -10,6 +10,7 @@ using index_t = std::int64_t;
 
 template <class T>
 struct Dense {
+  static constexpr bool dense = true;
   using value_type = T;
   const T* data;
   index_t rows, cols;
@@ -19,6 +20,7 @@ struct Dense {
 
 template <class T, class I>
 struct Csr {
+  static constexpr bool dense = false;
   using value_type = T;
   const T* data;
   const I* indices;

@@ -4,4 +4,6 @@ NB_MODULE(MAXMARGIN_MODULE, m) {
   using namespace maxmargin;
   m.doc() = "Native core of maxmargin: loops over samples and features. No globals, no prints, no calls back.";
   bind_matrix(m);
+  bind_kernels(m);
+  bind_decomposition(m);
 }

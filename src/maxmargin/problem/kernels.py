@@ -49,16 +49,17 @@ class Kernel:
             a, b = dense64(a), dense64(b)
             return np.exp(-self.gamma * np.array([((b - row) ** 2).sum(axis=1) for row in a]).reshape(len(a), len(b)))
         a, b = a.astype(np.float64), b.astype(np.float64)
-        dot = a @ b.T
-        dot = np.asarray(dot.todense()) if sp.issparse(dot) else np.asarray(dot)
+        product = a @ b.T
+        dot = np.asarray(product.todense() if sp.issparse(product) else product, dtype=np.float64)
         if self.name == "linear":
-            return np.asarray(dot)
+            return np.asarray(dot, dtype=np.float64)
         if self.name == "poly":
-            return np.asarray((self.gamma * dot + self.coef0) ** self.degree)
+            return np.asarray((self.gamma * dot + self.coef0) ** self.degree, dtype=np.float64)
         if self.name == "sigmoid":
             return np.tanh(self.gamma * dot + self.coef0)
         norms = [np.asarray(m.multiply(m).sum(axis=1)).ravel() for m in (a, b)]
-        return np.exp(-self.gamma * np.maximum(norms[0][:, None] + norms[1][None, :] - 2 * dot, 0))
+        squared = np.maximum(norms[0][:, None] + norms[1][None, :] - 2 * dot, 0)
+        return np.asarray(np.exp(-self.gamma * squared), dtype=np.float64)
 
 
 def checked_block(block: Any, shape: tuple[int, int]) -> FloatArray:

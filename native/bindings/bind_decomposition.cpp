@@ -1,0 +1,151 @@
+#include "bindings.hpp"
+#include "inner_smo.hpp"
+#include "part.hpp"
+
+namespace maxmargin {
+namespace {
+
+template <class T>
+Part<T>* make_part(Part<T>* self, const Points<T>* points, In<index_t> row, In2<double> center, In2<double> lo,
+                   In2<double> hi, In2<double> beta, In2<std::int8_t> group, In<double> f, std::size_t cache_bytes,
+                   int threads) {
+  const std::size_t n = row.shape(0), halves = center.shape(0);
+  for (const auto* a : {&center, &lo, &hi, &beta})
+    if (a->shape(0) != halves || a->shape(1) != n) throw std::invalid_argument("Part: state must be halves × samples");
+  if (group.shape(0) != halves || group.shape(1) != n || f.shape(0) != n)
+    throw std::invalid_argument("Part: state must be halves × samples");
+  nb::gil_scoped_release release;
+  return new (self) Part<T>(points, std::vector<index_t>(row.data(), row.data() + n), int(halves), center.data(),
+                            lo.data(), hi.data(), beta.data(), group.data(), f.data(), cache_bytes, threads);
+}
+
+template <class T>
+void bind_part(nb::module_& m, const char* name) {
+  using Self = Part<T>;
+  nb::class_<Self>(m, name, "A part of the samples of one QP: gradient, variables, and a slice of the kernel rows.")
+      .def(
+          "__init__", [](Self* self, const Points<T>* points, In<index_t> row, In2<double> center, In2<double> lo,
+                         In2<double> hi, In2<double> beta, In2<std::int8_t> group, In<double> f,
+                         std::size_t cache_bytes, int threads) {
+            make_part(self, points, row, center, lo, hi, beta, group, f, cache_bytes, threads);
+          },
+          nb::keep_alive<1, 2>(), nb::arg("points").none(), nb::arg("row"), nb::arg("center"), nb::arg("lo"),
+          nb::arg("hi"), nb::arg("beta"), nb::arg("group"), nb::arg("f"), nb::arg("cache_bytes"), nb::arg("threads"))
+      .def_prop_ro("active", [](const Self& s) { return to_numpy(s.active()); }, nb::rv_policy::move, "Ids of the active samples.")
+      .def_prop_ro("f", [](const Self& s) { return to_numpy(s.f()); }, nb::rv_policy::move, "K·beta of the active samples.")
+      .def_prop_ro("size", &Self::size)
+      .def_prop_ro("cache_slots", &Self::cache_slots)
+      .def(
+          "extremes",
+          [](const Self& s) {
+            const Extremes e = s.extremes();
+            return std::make_tuple(e.max_up[0], e.max_up[1], e.min_low[0], e.min_low[1]);
+          },
+          "(max_up of group 0, of group 1, min_low of group 0, of group 1) over the active variables.")
+      .def(
+          "candidates",
+          [](Self& s, int group, index_t k, double above, double below) {
+            const Candidates c = s.candidates(group, k, above, below);
+            return std::make_tuple(to_numpy(c.up), to_numpy(c.up_score), to_numpy(c.low), to_numpy(c.low_score));
+          },
+          nb::arg("group"), nb::arg("k"), nb::arg("above"), nb::arg("below"),
+          "Up to k variables of a group on either side, worst first: (up, up_score, low, low_score).")
+      .def(
+          "read",
+          [](const Self& s, In<index_t> variable) {
+            const std::size_t q = variable.shape(0);
+            std::vector<double> beta(q), lo(q), hi(q), score(q);
+            std::vector<std::int8_t> group(q);
+            s.read(variable.data(), index_t(q), beta.data(), lo.data(), hi.data(), score.data(), group.data());
+            return std::make_tuple(to_numpy(beta), to_numpy(lo), to_numpy(hi), to_numpy(score), to_numpy(group));
+          },
+          nb::arg("variable"), "(beta, lo, hi, score, group) of some active variables.")
+      .def(
+          "write",
+          [](Self& s, In<index_t> variable, In<double> beta) {
+            s.write(variable.data(), index_t(variable.shape(0)), beta.data());
+          },
+          nb::arg("variable"), nb::arg("beta"))
+      .def(
+          "tile",
+          [](Self& s, In<index_t> id, InOut2<T> out) {
+            if (out.shape(0) < id.shape(0) || out.shape(1) < id.shape(0))
+              throw std::invalid_argument("Part.tile: out is too small");
+            nb::gil_scoped_release release;
+            s.tile_of(id.data(), index_t(id.shape(0)), out.data(), index_t(out.shape(1)));
+          },
+          nb::arg("id"), nb::arg("out"), "out[:q, :q] = K between the samples.")
+      .def(
+          "missing",
+          [](const Self& s, In<index_t> id) { return to_numpy(s.missing(id.data(), index_t(id.shape(0)))); },
+          nb::arg("id"), "Those of the samples whose kernel row is not cached.")
+      .def(
+          "put",
+          [](Self& s, In<index_t> id, In2<double> block) {
+            if (block.shape(0) != id.shape(0) || index_t(block.shape(1)) != s.size() ||
+                index_t(id.shape(0)) > s.cache_slots())
+              throw std::invalid_argument("Part.put: the block does not fit");
+            nb::gil_scoped_release release;
+            s.put(id.data(), index_t(id.shape(0)), block.data());
+          },
+          nb::arg("id"), nb::arg("block"), "Kernel rows from outside, over the active samples.")
+      .def(
+          "update",
+          [](Self& s, In<index_t> id, In<double> coef) {
+            nb::gil_scoped_release release;
+            return s.update(id.data(), index_t(id.shape(0)), coef.data());
+          },
+          nb::arg("id"), nb::arg("coef"), "f += Σ coef_i K(·, id_i); returns the number of cache hits.")
+      .def(
+          "movable",
+          [](const Self& s, double up0, double up1, double low0, double low1) {
+            return to_numpy(s.movable(Extremes{{up0, up1}, {low0, low1}}));
+          },
+          "Positions of the samples that could still move, given the extremes.")
+      .def(
+          "restrict",
+          [](Self& s, In<index_t> keep) {
+            nb::gil_scoped_release release;
+            s.restrict_to(keep.data(), index_t(keep.shape(0)));
+          },
+          nb::arg("keep"), "Keep the samples at these ascending positions; cached rows lose the other columns.")
+      .def(
+          "extend",
+          [](Self& s, In<index_t> id, In2<double> center, In2<double> lo, In2<double> hi, In2<double> beta,
+             In2<std::int8_t> group, In<double> f) {
+            nb::gil_scoped_release release;
+            s.extend(id.data(), index_t(id.shape(0)), center.data(), lo.data(), hi.data(), beta.data(), group.data(),
+                     f.data());
+          },
+          nb::arg("id"), nb::arg("center"), nb::arg("lo"), nb::arg("hi"), nb::arg("beta"), nb::arg("group"),
+          nb::arg("f"), "Take samples in again, with their state as halves × added.");
+}
+
+template <class T>
+std::tuple<index_t, double> inner_smo(In2<T> tile, InOut<double> beta, In<double> lo, In<double> hi,
+                                      InOut<double> score, In<std::int8_t> group, int groups, double tol,
+                                      index_t max_steps) {
+  const index_t q = index_t(beta.shape(0)), ld = index_t(tile.shape(1));
+  if (ld % kLanes<T> != 0 || ld < q || index_t(tile.shape(0)) < q)
+    throw std::invalid_argument("inner_smo: pad the tile's rows to a multiple of 16");
+  nb::gil_scoped_release release;
+  InnerSmo<T> smo(tile.data(), q, ld, beta.data(), lo.data(), hi.data(), score.data(), group.data(), groups);
+  const SmoReport r = smo.run(tol, max_steps);
+  return {r.steps, r.violation};
+}
+
+}  // namespace
+
+void bind_decomposition(nb::module_& m) {
+  bind_part<float>(m, "Part32");
+  bind_part<double>(m, "Part64");
+  const char* doc =
+      "SMO on a q × q kernel tile (row length padded with zeros to a multiple of 16). beta and score are changed in "
+      "place. Returns (steps, violation).";
+  m.def("inner_smo", &inner_smo<float>, nb::arg("tile").noconvert(), nb::arg("beta"), nb::arg("lo"), nb::arg("hi"),
+        nb::arg("score"), nb::arg("group"), nb::arg("groups"), nb::arg("tol"), nb::arg("max_steps"), doc);
+  m.def("inner_smo", &inner_smo<double>, nb::arg("tile").noconvert(), nb::arg("beta"), nb::arg("lo"), nb::arg("hi"),
+        nb::arg("score"), nb::arg("group"), nb::arg("groups"), nb::arg("tol"), nb::arg("max_steps"), doc);
+}
+
+}  // namespace maxmargin

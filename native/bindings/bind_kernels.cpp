@@ -1,0 +1,110 @@
+#include "bindings.hpp"
+#include "rows.hpp"
+#include "tile.hpp"
+
+namespace maxmargin {
+namespace {
+
+constexpr index_t kRowsAtOnce = 1536;  // W rows packed per pass: a few MB at hundreds of features
+
+// sum[c][j] += Σ_i coef[c][i] K(w_i, sample j) for samples `rows` of a and rows `w_rows` of b.
+template <class T>
+void kernel_sum_all(const Points<T>& a, const index_t* row, index_t count, const Points<T>& b, const index_t* w_row,
+                    index_t w_count, const double* coef, index_t outputs, double* sum, int threads) {
+  PackedRows<T> packed;
+  std::vector<TileScratch<T>> scratch(threads);
+  for (index_t first = 0; first < w_count; first += kRowsAtOnce) {
+    const index_t part = std::min(kRowsAtOnce, w_count - first);
+    packed.pack(b, w_row + first, part);
+    kernel_sum(SampleList<T>{&a, row, count}, packed, coef + first, outputs, w_count, sum, count, scratch, threads);
+  }
+}
+
+template <class T>
+void bind_points(nb::module_& m, const char* name) {
+  nb::class_<Points<T>>(m, name, "Samples prepared for kernel evaluation in one precision.")
+      .def(
+          "__init__",
+          [](Points<T>* self, const Matrix& x, const std::string& kernel, double gamma, double coef0, int degree,
+             In<index_t> rows, int threads) {
+            const KernelSpec spec{KernelSpec::parse(kernel), gamma, coef0, degree};
+            nb::gil_scoped_release release;
+            new (self) Points<T>(x, spec, rows.data(), index_t(rows.shape(0)), threads);
+          },
+          nb::keep_alive<1, 2>(), nb::arg("x"), nb::arg("kernel"), nb::arg("gamma"), nb::arg("coef0"),
+          nb::arg("degree"), nb::arg("rows"), nb::arg("threads"))
+      .def(
+          "like",
+          [](const Points<T>& self, const Matrix& x, int threads) {
+            nb::gil_scoped_release release;
+            return Points<T>(x, self, threads);
+          },
+          nb::keep_alive<0, 2>(), nb::arg("x"), nb::arg("threads"), "Other samples, scaled and shifted as these.")
+      .def(
+          "sum",
+          [](const Points<T>& self, In<index_t> rows, const Points<T>& other, In<index_t> other_rows,
+             In2<double> coef, InOut2<double> sum, int threads) {
+            if (coef.shape(1) != other_rows.shape(0) || sum.shape(0) != coef.shape(0) ||
+                sum.shape(1) != rows.shape(0))
+              throw std::invalid_argument("Points.sum: shapes do not fit");
+            nb::gil_scoped_release release;
+            kernel_sum_all(self, rows.data(), index_t(rows.shape(0)), other, other_rows.data(),
+                           index_t(other_rows.shape(0)), coef.data(), index_t(coef.shape(0)), sum.data(), threads);
+          },
+          nb::arg("rows"), nb::arg("other"), nb::arg("other_rows"), nb::arg("coef"), nb::arg("sum"),
+          nb::arg("threads"), "sum[c, j] += Σ_i coef[c, i] K(other_rows[i], rows[j]).")
+      .def(
+          "block",
+          [](const Points<T>& self, In<index_t> rows, const Points<T>& other, In<index_t> other_rows,
+             InOut2<T> out, int threads) {
+            const index_t count = index_t(rows.shape(0)), w_count = index_t(other_rows.shape(0));
+            const index_t width = (count + kPanel<T> - 1) / kPanel<T> * kPanel<T>;
+            if (index_t(out.shape(0)) != w_count || index_t(out.shape(1)) != count)
+              throw std::invalid_argument("Points.block: shapes do not fit");
+            nb::gil_scoped_release release;
+            PackedRows<T> packed;
+            std::vector<TileScratch<T>> scratch(threads);
+            Buffer<T> wide;
+            packed.pack(other, other_rows.data(), w_count);
+            std::vector<T*> to(w_count);
+            T* memory = wide.ensure(std::max<index_t>(1, width * w_count));
+            for (index_t i = 0; i < w_count; ++i) to[i] = memory + i * width;
+            kernel_rows(SampleList<T>{&self, rows.data(), count}, packed, to.data(), scratch, threads);
+            for (index_t i = 0; i < w_count; ++i) std::copy(to[i], to[i] + count, out.data() + i * count);
+          },
+          nb::arg("rows"), nb::arg("other"), nb::arg("other_rows"), nb::arg("out"), nb::arg("threads"),
+          "out[i, j] = K(other_rows[i], rows[j]).");
+}
+
+Array<std::uint64_t> row_hashes(const Matrix& x, In<double> label, int threads) {
+  if (index_t(label.shape(0)) != rows(x)) throw std::invalid_argument("row_hashes: one label per row");
+  std::vector<std::uint64_t> hash(label.shape(0));
+  {
+    nb::gil_scoped_release release;
+    hash_rows(x, label.data(), hash.data(), threads);
+  }
+  return to_numpy(hash);
+}
+
+Array<bool> rows_equal(const Matrix& x, In<index_t> first, In<index_t> second) {
+  std::unique_ptr<bool[]> same(new bool[first.shape(0)]);
+  std::visit(
+      [&](const auto& m) {
+        for (std::size_t t = 0; t < first.shape(0); ++t) same[t] = equal_rows(m, first(t), second(t));
+      },
+      x);
+  return to_numpy(same.get(), first.shape(0));
+}
+
+}  // namespace
+
+void bind_kernels(nb::module_& m) {
+  bind_points<float>(m, "Points32");
+  bind_points<double>(m, "Points64");
+  m.def("row_hashes", &row_hashes, nb::arg("x"), nb::arg("label"), nb::arg("threads"),
+        "A 64-bit hash of each row with its label; equal rows have equal hashes.");
+  m.def("rows_equal", &rows_equal, nb::arg("x"), nb::arg("first"), nb::arg("second"),
+        "Whether row first[t] equals row second[t], value by value.");
+}
+
+}  // namespace maxmargin

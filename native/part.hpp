@@ -1,0 +1,341 @@
+// A part of the samples of one QP: their state (f, beta, bounds) and their slice of the cached kernel rows.
+//
+// Conventions. A sample has a stable id in [0, n); it sits at a position in this part while it is active. Variable
+// h·n + id is half h of sample id (one half: classification; two: regression). beta = s·alpha, so that every formulation
+// reads: minimise ½ βᵀKβ − cᵀβ, lo ≤ β ≤ hi, Σ_group β fixed; f = K β per sample; score = c − f.
+//   up: β < hi, low: β > lo. Violation of a group: max_up score − min_low score.
+//
+// A part never looks outside: kernel rows of other samples come in as packed rows, candidates go out.
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "row_cache.hpp"
+#include "tile.hpp"
+
+namespace maxmargin {
+
+constexpr int kGroups = 2;  // at most
+
+struct Extremes {  // per group
+  double max_up[kGroups], min_low[kGroups];
+};
+
+struct Candidates {  // of one group, most violating first
+  std::vector<index_t> up, low;
+  std::vector<double> up_score, low_score;
+};
+
+template <class T>
+class Part {
+ public:
+  // `points` may be null (rows are then handed in). row[id] is the sample's row of the points' matrix.
+  Part(const Points<T>* points, std::vector<index_t> row, int halves, const double* center, const double* lo,
+       const double* hi, const double* beta, const std::int8_t* group, const double* f, std::size_t cache_bytes,
+       int threads)
+      : points_(points),
+        row_(std::move(row)),
+        n_(index_t(row_.size())),
+        halves_(halves),
+        threads_(threads),
+        scratch_(threads) {
+    active_.resize(n_);
+    std::iota(active_.begin(), active_.end(), index_t(0));
+    position_ = active_;
+    const index_t m = n_ * halves;
+    center_.assign(center, center + m);
+    lo_.assign(lo, lo + m);
+    hi_.assign(hi, hi + m);
+    beta_.assign(beta, beta + m);
+    group_.assign(group, group + m);
+    f_.assign(f, f + n_);
+    const std::size_t packing = points && !points->sparse() ? stride(n_) * points->features() * sizeof(T) : 0;
+    keep_packed_ = packing > 0 && packing <= cache_bytes / 4;
+    cache_ = std::make_unique<RowCache<T>>(n_, cache_bytes - (keep_packed_ ? packing : 0), stride(n_));
+    repack();
+  }
+
+  index_t size() const { return index_t(active_.size()); }
+  const std::vector<index_t>& active() const { return active_; }
+  const std::vector<double>& f() const { return f_; }
+  index_t cache_slots() const { return cache_->slots(); }
+
+  Extremes extremes() const {
+    const double inf = std::numeric_limits<double>::infinity();
+    const index_t m = size();
+    double up0 = -inf, up1 = -inf, low0 = inf, low1 = inf;
+    for (int h = 0; h < halves_; ++h) {
+      const double *c = &center_[h * m], *b = &beta_[h * m], *l = &lo_[h * m], *u = &hi_[h * m];
+      const std::int8_t* g = &group_[h * m];
+#pragma omp parallel for simd num_threads(threads_) if (m > 20000) reduction(max : up0, up1) reduction(min : low0, low1)
+      for (index_t j = 0; j < m; ++j) {
+        const double score = c[j] - f_[j];
+        const double as_up = b[j] < u[j] ? score : -inf, as_low = b[j] > l[j] ? score : inf;
+        up0 = std::max(up0, g[j] == 0 ? as_up : -inf);
+        up1 = std::max(up1, g[j] == 0 ? -inf : as_up);
+        low0 = std::min(low0, g[j] == 0 ? as_low : inf);
+        low1 = std::min(low1, g[j] == 0 ? inf : as_low);
+      }
+    }
+    return {{up0, up1}, {low0, low1}};
+  }
+
+  // The at most k worst variables of a group on either side: up with score > above, low with score < below.
+  Candidates candidates(int group, index_t k, double above, double below) {
+    const index_t m = size();
+    up_.clear();
+    low_.clear();
+    for (int h = 0; h < halves_; ++h)
+      for (index_t j = 0; j < m; ++j) {
+        const index_t v = h * m + j;
+        if (group_[v] != group) continue;
+        const double score = center_[v] - f_[j];
+        if (score > above && beta_[v] < hi_[v]) up_.push_back({-score, h * n_ + active_[j]});
+        if (score < below && beta_[v] > lo_[v]) low_.push_back({score, h * n_ + active_[j]});
+      }
+    Candidates out;
+    take(up_, k, -1.0, out.up, out.up_score);
+    take(low_, k, 1.0, out.low, out.low_score);
+    return out;
+  }
+
+  // State of some active variables.
+  void read(const index_t* variable, index_t count, double* beta, double* lo, double* hi, double* score,
+            std::int8_t* group) const {
+    for (index_t i = 0; i < count; ++i) {
+      const index_t v = place(variable[i]);
+      beta[i] = beta_[v];
+      lo[i] = lo_[v];
+      hi[i] = hi_[v];
+      group[i] = group_[v];
+      score[i] = center_[v] - f_[position_[variable[i] % n_]];
+    }
+  }
+  void write(const index_t* variable, index_t count, const double* beta) {
+    for (index_t i = 0; i < count; ++i) beta_[place(variable[i])] = beta[i];
+  }
+
+  // K between the given samples, out[i · ld + j]; native kernels only.
+  void tile_of(const index_t* id, index_t count, T* out, index_t ld) {
+    std::vector<index_t> rows(count);
+    for (index_t i = 0; i < count; ++i) rows[i] = row_[id[i]];
+    packed_rows_.pack(*points_, rows.data(), count);
+    std::vector<T*> to(count);
+    Buffer<T>& wide = tile_buffer_;
+    const index_t width = stride(count);
+    for (index_t i = 0; i < count; ++i) to[i] = wide.ensure(count * width) + i * width;
+    kernel_rows(SampleList<T>{points_, rows.data(), count}, packed_rows_, to.data(), scratch_, threads_);
+    for (index_t i = 0; i < count; ++i) std::copy(to[i], to[i] + count, out + i * ld);
+  }
+
+  std::vector<index_t> missing(const index_t* id, index_t count) const {
+    std::vector<index_t> out;
+    for (index_t i = 0; i < count; ++i)
+      if (!cache_->find(id[i])) out.push_back(id[i]);
+    return out;
+  }
+
+  // Rows from outside (callable, precomputed): block[i · size() + j]. All must fit; the caller sends few enough.
+  void put(const index_t* id, index_t count, const double* block) {
+    const std::uint64_t since = cache_->now();
+    for (index_t i = 0; i < count; ++i) {
+      T* to = cache_->insert(id[i], since);
+      for (index_t j = 0; j < size(); ++j) to[j] = T(block[i * size() + j]);
+    }
+  }
+
+  // f += Σ_i coef_i K(·, id_i): cached rows are read, missing ones computed together and kept where there is room.
+  // Returns how many were found in the cache.
+  index_t update(const index_t* id, index_t count, const double* coef) {
+    const std::uint64_t since = cache_->now();
+    std::vector<const T*> held;
+    std::vector<double> held_coef, loose_coef;
+    std::vector<index_t> fresh_row, loose_row;
+    std::vector<T*> fresh_to;
+    index_t hits = 0;
+    for (index_t i = 0; i < count; ++i)
+      if (const T* row = cache_->find(id[i])) {
+        cache_->touch(id[i]);
+        held.push_back(row);
+        held_coef.push_back(coef[i]);
+        ++hits;
+      }
+    for (index_t i = 0; i < count; ++i) {
+      if (cache_->find(id[i])) continue;
+      if (T* to = cache_->insert(id[i], since)) {
+        fresh_row.push_back(row_[id[i]]);
+        fresh_to.push_back(to);
+        held.push_back(to);
+        held_coef.push_back(coef[i]);
+      } else {
+        loose_row.push_back(row_[id[i]]);
+        loose_coef.push_back(coef[i]);
+      }
+    }
+    const SampleList<T> list = samples();
+    if (!fresh_row.empty()) {
+      packed_rows_.pack(*points_, fresh_row.data(), index_t(fresh_row.size()));
+      kernel_rows(list, packed_rows_, fresh_to.data(), scratch_, threads_);
+    }
+    add_rows(held, held_coef);
+    if (!loose_row.empty()) {
+      packed_rows_.pack(*points_, loose_row.data(), index_t(loose_row.size()));
+      kernel_sum(list, packed_rows_, loose_coef.data(), 1, 0, f_.data(), 0, scratch_, threads_);
+    }
+    return hits;
+  }
+
+  // Positions of samples that can still move: not those at a bound whose score lies beyond the other side's extreme.
+  std::vector<index_t> movable(const Extremes& e) const {
+    const index_t m = size();
+    std::vector<index_t> keep;
+    for (index_t j = 0; j < m; ++j)
+      for (int h = 0; h < halves_; ++h) {
+        const index_t v = h * m + j;
+        const double score = center_[v] - f_[j];
+        const int g = group_[v];
+        if ((beta_[v] < hi_[v] && score >= e.min_low[g]) || (beta_[v] > lo_[v] && score <= e.max_up[g])) {
+          keep.push_back(j);
+          break;
+        }
+      }
+    return keep;
+  }
+
+  // Keep only the samples at these positions (ascending).
+  void restrict_to(const index_t* keep, index_t count) {
+    const index_t m = size();
+    cache_->shrink(keep, count, stride(count));
+    for (auto* a : {&center_, &lo_, &hi_, &beta_}) compact(*a, m, keep, count);
+    compact(group_, m, keep, count);
+    std::fill(position_.begin(), position_.end(), index_t(-1));
+    for (index_t j = 0; j < count; ++j) {
+      f_[j] = f_[keep[j]];
+      active_[j] = active_[keep[j]];
+      position_[active_[j]] = j;
+    }
+    f_.resize(count);
+    active_.resize(count);
+    repack();
+  }
+
+  // Take samples in again. The arrays hold [half][added]; cached rows get their new columns computed.
+  // With no native kernel the cached rows are dropped instead.
+  void extend(const index_t* id, index_t count, const double* center, const double* lo, const double* hi,
+              const double* beta, const std::int8_t* group, const double* f) {
+    const index_t m = size();
+    splice(center_, center, m, count);
+    splice(lo_, lo, m, count);
+    splice(hi_, hi, m, count);
+    splice(beta_, beta, m, count);
+    splice(group_, group, m, count);
+    f_.insert(f_.end(), f, f + count);
+    for (index_t j = 0; j < count; ++j) {
+      position_[id[j]] = m + j;
+      active_.push_back(id[j]);
+    }
+    cache_->grow(m, stride(m + count));
+    repack();
+    if (points_) fill_columns(m);
+  }
+
+ private:
+  static index_t stride(index_t n) { return (n + kPanel<T> - 1) / kPanel<T> * kPanel<T>; }
+  index_t place(index_t variable) const { return variable / n_ * size() + position_[variable % n_]; }
+
+  SampleList<T> samples() const {
+    return {points_, active_row_.data(), size(), keep_packed_ ? packed_.data() : nullptr};
+  }
+
+  // Rows of the active samples in their order, and their panels if these have a place in the budget.
+  void repack() {
+    active_row_.resize(active_.size());
+    for (index_t j = 0; j < size(); ++j) active_row_[j] = row_[active_[j]];
+    if (!keep_packed_) return;
+    T* out = packed_.ensure(stride(n_) * points_->features());
+#pragma omp parallel for num_threads(threads_) schedule(static)
+    for (index_t j = 0; j < size(); j += kPanel<T>)
+      points_->pack(&active_row_[j], int(std::min<index_t>(kPanel<T>, size() - j)), out + j * points_->features());
+  }
+
+  void add_rows(const std::vector<const T*>& row, const std::vector<double>& coef) {
+    constexpr index_t block = 2048;  // 16 kB of f: stays in L1 while the rows stream by
+    const index_t m = size(), count = index_t(row.size());
+    if (count == 0) return;
+#pragma omp parallel for num_threads(threads_) schedule(static) if (m * count > 20000)
+    for (index_t begin = 0; begin < m; begin += block) {
+      const index_t end = std::min(begin + block, m);
+      index_t i = 0;
+      for (; i + 4 <= count; i += 4) {
+        const T *a = row[i], *b = row[i + 1], *c = row[i + 2], *d = row[i + 3];
+        const double p = coef[i], q = coef[i + 1], r = coef[i + 2], s = coef[i + 3];
+        for (index_t j = begin; j < end; ++j)
+          f_[j] += (p * double(a[j]) + q * double(b[j])) + (r * double(c[j]) + s * double(d[j]));
+      }
+      for (; i < count; ++i)
+        for (index_t j = begin; j < end; ++j) f_[j] += coef[i] * double(row[i][j]);
+    }
+  }
+
+  void fill_columns(index_t from) {
+    const auto ids = cache_->ids();
+    std::vector<index_t> rows;
+    for (index_t id : ids) rows.push_back(row_[id]);
+    if (rows.empty()) return;
+    const index_t added = size() - from, width = stride(added);
+    packed_rows_.pack(*points_, rows.data(), index_t(rows.size()));
+    // Tiles write whole panels, so go through a buffer of some rows at a time and copy.
+    std::vector<T*> to(rows.size());
+    T* wide = tile_buffer_.ensure(width * index_t(rows.size()));
+    for (std::size_t i = 0; i < rows.size(); ++i) to[i] = wide + index_t(i) * width;
+    kernel_rows(SampleList<T>{points_, &active_row_[from], added}, packed_rows_, to.data(), scratch_, threads_);
+    for (std::size_t i = 0; i < rows.size(); ++i) std::copy(to[i], to[i] + added, cache_->find(ids[i]) + from);
+  }
+
+  static void take(std::vector<std::pair<double, index_t>>& all, index_t k, double sign, std::vector<index_t>& ids,
+                   std::vector<double>& scores) {
+    if (index_t(all.size()) > k) {
+      std::nth_element(all.begin(), all.begin() + k, all.end());
+      all.resize(k);
+    }
+    std::sort(all.begin(), all.end());
+    for (const auto& [key, id] : all) {
+      ids.push_back(id);
+      scores.push_back(sign * key);
+    }
+  }
+
+  template <class V>
+  void compact(std::vector<V>& a, index_t m, const index_t* keep, index_t count) const {
+    for (int h = 0; h < halves_; ++h)
+      for (index_t j = 0; j < count; ++j) a[h * count + j] = a[h * m + keep[j]];
+    a.resize(halves_ * count);
+  }
+  template <class V>
+  void splice(std::vector<V>& a, const V* more, index_t m, index_t count) const {
+    std::vector<V> out;
+    out.reserve(halves_ * (m + count));
+    for (int h = 0; h < halves_; ++h) {
+      out.insert(out.end(), a.begin() + h * m, a.begin() + (h + 1) * m);
+      out.insert(out.end(), more + h * count, more + (h + 1) * count);
+    }
+    a.swap(out);
+  }
+
+  const Points<T>* points_;
+  std::vector<index_t> row_;
+  index_t n_;
+  int halves_, threads_;
+  std::vector<index_t> active_, position_, active_row_;
+  std::vector<double> center_, lo_, hi_, beta_, f_;
+  std::vector<std::int8_t> group_;
+  bool keep_packed_ = false;
+  Buffer<T> packed_, tile_buffer_;
+  PackedRows<T> packed_rows_;
+  std::vector<TileScratch<T>> scratch_;
+  std::unique_ptr<RowCache<T>> cache_;
+  std::vector<std::pair<double, index_t>> up_, low_;
+};
+
+}  // namespace maxmargin

@@ -1,0 +1,113 @@
+// Vectors of the widest registers of the level this file is compiled for, in the compiler's own vector types.
+//
+// Conventions: Vec<T> is unaligned-safe when loaded through load(); a comparison gives IVec<T> lanes of 0 or -1.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+namespace maxmargin {
+
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+
+template <class T>
+struct Simd;
+template <>
+struct Simd<float> {
+  typedef float Vec __attribute__((vector_size(kVectorBytes)));
+  typedef std::int32_t IVec __attribute__((vector_size(kVectorBytes)));
+  using Int = std::int32_t;
+};
+template <>
+struct Simd<double> {
+  typedef double Vec __attribute__((vector_size(kVectorBytes)));
+  typedef std::int64_t IVec __attribute__((vector_size(kVectorBytes)));
+  using Int = std::int64_t;
+};
+
+template <class T>
+using Vec = typename Simd<T>::Vec;
+template <class T>
+using IVec = typename Simd<T>::IVec;
+template <class T>
+constexpr int kLanes = kVectorBytes / int(sizeof(T));
+
+template <class T>
+inline Vec<T> load(const T* p) {
+  Vec<T> v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class T>
+inline void store(T* p, Vec<T> v) {
+  std::memcpy(p, &v, sizeof v);
+}
+template <class T>
+inline Vec<T> splat(T x) {
+  return x - Vec<T>{};
+}
+
+inline bool any(Simd<float>::IVec m) {
+  std::int64_t part[kVectorBytes / 8], all = 0;
+  std::memcpy(part, &m, sizeof m);
+  for (auto p : part) all |= p;
+  return all != 0;
+}
+inline bool any(Simd<double>::IVec m) {
+  std::int64_t all = 0;
+  for (int i = 0; i < kVectorBytes / 8; ++i) all |= m[i];
+  return all != 0;
+}
+
+// e^x to about 1 ulp (float) or 2 ulp (double); 0 below the smallest normal number, finite above the largest argument.
+// x = n ln 2 + r with |r| ≤ ln 2 / 2: adding 1.5·2^mantissa rounds x / ln 2 to the integer n in the low bits.
+inline Simd<float>::Vec exp(Simd<float>::Vec x) {
+  using V = Simd<float>::Vec;
+  using I = Simd<float>::IVec;
+  const V low = splat(-87.0f), high = splat(88.0f), magic = splat(12582912.0f);
+  const I underflow = x < low;
+  x = x < low ? low : x;
+  x = x > high ? high : x;
+  const V shifted = x * 1.44269504f + magic;
+  const V n = shifted - magic;
+  const V r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+  // minimax of (e^r − 1 − r) / r², error 3e-9
+  V q = splat(0.0013814609f);
+  q = q * r + 0.0083687103f;
+  q = q * r + 0.0416683875f;
+  q = q * r + 0.1666652068f;
+  q = q * r + 0.4999999345f;
+  const V p = q * (r * r) + r + 1.0f;
+  const I bits = ((I)shifted - (I)magic + 127) << 23;
+  const V result = p * (V)bits;
+  return underflow ? V{} : result;
+}
+
+inline Simd<double>::Vec exp(Simd<double>::Vec x) {
+  using V = Simd<double>::Vec;
+  using I = Simd<double>::IVec;
+  const V low = splat(-708.0), high = splat(709.0), magic = splat(6755399441055744.0);
+  const I underflow = x < low;
+  x = x < low ? low : x;
+  x = x > high ? high : x;
+  const V shifted = x * 1.4426950408889634 + magic;
+  const V n = shifted - magic;
+  const V r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
+  // Taylor to r^13: the next term is below 5e-18
+  V q = splat(1.0 / 6227020800.0);
+  for (double c : {1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0, 1.0 / 5040.0,
+                   1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5})
+    q = q * r + c;
+  const V p = q * (r * r) + r + 1.0;
+  const I bits = ((I)shifted - (I)magic + 1023) << 52;
+  const V result = p * (V)bits;
+  return underflow ? V{} : result;
+}
+
+}  // namespace maxmargin

@@ -1,0 +1,365 @@
+// Kernel tiles: K(sample, w) for a block of samples against a packed set of rows W (a working set, support vectors).
+//
+//   out[i][j]   i: row of W, j: sample of the block, so that a row of a tile is a piece of a kernel row
+//
+// Dense: samples in panels [feature][kPanel lanes], W in panels [feature][kRows]; kRows × 2 vectors of accumulators
+// stay in registers over all features, then the kernel function is applied to them before anything is stored.
+// Sparse: W dense and transposed, [feature slot][kChunk rows], only the features that W has; each stored entry of a
+// sample updates kChunk accumulators, so the lanes are full whatever the sparsity of the samples.
+//
+// Every entry is accumulated feature by feature in one order, wherever it stands in whatever tile: equal pairs give
+// equal bits for one row or a batch, any number of threads, any blocking.
+#pragma once
+#include <memory>
+
+#include "points.hpp"
+
+namespace maxmargin {
+
+// Accumulators use 12 of 16 vector registers (24 of 32 with AVX-512); the rest hold one panel step and a broadcast.
+#if defined(__AVX512F__)
+constexpr int kRows = 12;
+#else
+constexpr int kRows = 6;
+#endif
+
+template <class T>
+constexpr int kChunk = 8 * kLanes<T>;  // sparse: W rows per accumulator set (8 vectors)
+
+// Aligned scratch memory that keeps its size between uses (no page faults in hot loops).
+template <class T>
+class Buffer {
+ public:
+  T* ensure(std::size_t size) {
+    if (size > size_) {
+      memory_.reset(static_cast<T*>(::operator new[](size * sizeof(T), std::align_val_t(64))));
+      size_ = size;
+    }
+    return memory_.get();
+  }
+  T* data() const { return memory_.get(); }
+
+ private:
+  struct Free {
+    void operator()(T* p) const { ::operator delete[](p, std::align_val_t(64)); }
+  };
+  std::unique_ptr<T[], Free> memory_;
+  std::size_t size_ = 0;
+};
+
+// The W side of a tile, packed once and read by all threads.
+template <class T>
+class PackedRows {
+ public:
+  void pack(const Points<T>& points, const index_t* row, index_t count) {
+    points_ = &points;
+    row_ = row;
+    count_ = count;
+    padded_ = points.sparse() ? round_up(count, kChunk<T>) : round_up(count, kRows);
+    norm_.assign(padded_, T(0));
+    for (index_t i = 0; i < count; ++i) norm_[i] = points.norm(row[i]);
+    points.sparse() ? pack_sparse() : pack_dense();
+  }
+
+  index_t count() const { return count_; }
+  index_t row(index_t i) const { return row_[i]; }
+  const Points<T>& points() const { return *points_; }
+  const T* norm() const { return norm_.data(); }
+  const T* panel(index_t first) const { return packed_.data() + first * points_->features(); }         // dense
+  const T* chunk(index_t first) const { return packed_.data() + first * index_t(slots_); }             // sparse
+  std::int32_t slot(index_t feature) const { return slot_[feature]; }                                  // −1: none
+  const T* absolute() const { return absolute_.data(); }  // sparse laplacian: Σ|w| of each row
+
+ private:
+  static index_t round_up(index_t n, index_t to) { return (n + to - 1) / to * to; }
+
+  void pack_dense() {
+    const index_t d = points_->features();
+    T* out = packed_.ensure(std::max<index_t>(1, padded_ * d));
+    std::fill(out, out + padded_ * d, T(0));
+    line_.resize(d);
+    for (index_t i = 0; i < count_; ++i) {
+      points_->pack_row(row_[i], line_.data());
+      T* to = out + (i / kRows) * kRows * d + i % kRows;
+      for (index_t k = 0; k < d; ++k) to[k * kRows] = line_[k];
+    }
+  }
+
+  void pack_sparse() {
+    slot_.assign(points_->features(), -1);
+    slots_ = 0;
+    for (index_t i = 0; i < count_; ++i)
+      points_->entries(row_[i], [&](index_t k, T) {
+        if (slot_[k] < 0) slot_[k] = slots_++;
+      });
+    T* out = packed_.ensure(std::max<index_t>(1, padded_ * slots_));
+    std::fill(out, out + padded_ * slots_, T(0));
+    absolute_.assign(padded_, T(0));
+    for (index_t i = 0; i < count_; ++i) {
+      T* to = out + (i / kChunk<T>)*kChunk<T> * index_t(slots_) + i % kChunk<T>;
+      points_->entries(row_[i], [&](index_t k, T x) {
+        to[slot_[k] * index_t(kChunk<T>)] += x;
+        absolute_[i] += std::abs(x);
+      });
+    }
+  }
+
+  const Points<T>* points_ = nullptr;
+  const index_t* row_ = nullptr;
+  index_t count_ = 0, padded_ = 0;
+  std::int32_t slots_ = 0;
+  Buffer<T> packed_;
+  std::vector<T> norm_, line_, absolute_;
+  std::vector<std::int32_t> slot_;
+};
+
+// RBF entries whose exponent lies above this are recomputed from differences: there, rounding of the norms
+// (about 2^-24 · 2(nx + nz) in the exponent) would move K by more than kEntryError.
+constexpr double kEntryError = 1e-6;
+template <class T>
+inline T exact_above(const Points<T>& a, const Points<T>& b) {
+  const double error = 2 * double(a.largest_norm() + b.largest_norm()) * std::numeric_limits<T>::epsilon() / 2;
+  if (a.spec().kind != Kind::rbf || error <= kEntryError) return std::numeric_limits<T>::infinity();
+  return T(std::log(kEntryError / error));
+}
+
+template <class T>
+inline void recompute_near(const Points<T>& samples, index_t sample, const PackedRows<T>& w, index_t i, T exponent,
+                           T limit, T* value) {
+  if (!(exponent > limit) || exponent == T(0)) return;
+  const double d2 = samples.squared_distance(sample, w.points(), w.row(i));
+  if (d2 >= 0) *value = T(std::exp(-samples.spec().gamma * d2));
+}
+
+// Dense: one panel of samples against kRows rows of W. `count` of its lanes are real; out rows have room for all.
+template <class T, Kind kind>
+inline void dense_panel(const Points<T>& samples, const index_t* sample, int count, const T* panel, const T* nx,
+                        const PackedRows<T>& w, index_t first, T limit, T* const* out, index_t offset) {
+  constexpr int L = kLanes<T>, width = kPanel<T>;
+  const index_t d = samples.features();
+  Vec<T> acc[kRows][2] = {};
+  const T* wk = w.panel(first);
+  const T* pk = panel;
+  for (index_t k = 0; k < d; ++k, wk += kRows, pk += width) {
+    const Vec<T> x0 = load(pk), x1 = load(pk + L);
+#pragma GCC unroll 12
+    for (int i = 0; i < kRows; ++i) {
+      const Vec<T> z = splat(wk[i]);
+      acc[i][0] = combine<T, kind>(acc[i][0], x0, z);
+      acc[i][1] = combine<T, kind>(acc[i][1], x1, z);
+    }
+  }
+  const int valid = int(std::min<index_t>(kRows, w.count() - first));
+#pragma GCC unroll 12
+  for (int i = 0; i < kRows; ++i) {
+    if (i >= valid) break;
+    const Vec<T> nz = splat(w.norm()[first + i]);
+    T* to = out[i] + offset;
+    for (int half = 0; half < 2; ++half) {
+      const Vec<T> n = load(nx + half * L);
+      store(to + half * L, finish<T, kind>(samples.spec(), acc[i][half], n, nz));
+      if constexpr (kind == Kind::rbf) {
+        const Vec<T> e = acc[i][half] - (n + nz);
+        if (any(e > splat(limit)))
+          for (int l = 0; l < L && half * L + l < count; ++l)
+            recompute_near<T>(samples, sample[half * L + l], w, first + i, e[l], limit, to + half * L + l);
+      }
+    }
+  }
+}
+
+// Sparse: one sample against rows [begin, end) of W; its entries come as (slot of W, value) pairs.
+template <class T, Kind kind>
+void sparse_sample(const Points<T>& samples, index_t sample, const std::int32_t* slot, const T* value, index_t entries,
+                   T outside, const PackedRows<T>& w, index_t begin, index_t end, T limit, T* values) {
+  constexpr int L = kLanes<T>;
+  const Vec<T> nx = splat(samples.norm(sample));
+  for (index_t first = begin; first < end; first += kChunk<T>) {
+    const T* chunk = w.chunk(first);
+    Vec<T> acc[8] = {};
+    if constexpr (kind == Kind::laplacian)  // Σ|w| + Σ_{x≠0} (|x − w| − |w|), and |x| where W has no such feature
+      for (int v = 0; v < 8; ++v) acc[v] = load(w.absolute() + first + v * L) + outside;
+    for (index_t t = 0; t < entries; ++t) {
+      const T* wk = chunk + index_t(slot[t]) * kChunk<T>;
+      const Vec<T> x = splat(value[t]);
+#pragma GCC unroll 8
+      for (int v = 0; v < 8; ++v) {
+        const Vec<T> z = load(wk + v * L);
+        acc[v] = combine<T, kind>(acc[v], x, z);
+        if constexpr (kind == Kind::laplacian) acc[v] -= (z < Vec<T>{} ? -z : z);
+      }
+    }
+    for (int v = 0; v < 8; ++v) {
+      const index_t i = first + v * L;
+      const Vec<T> nz = load(w.norm() + i);
+      store(values + (i - begin), finish<T, kind>(samples.spec(), acc[v], nx, nz));
+      if constexpr (kind == Kind::rbf) {
+        const Vec<T> e = acc[v] - (nx + nz);
+        if (any(e > splat(limit)))
+          for (int l = 0; l < L && i + l < w.count(); ++l)
+            recompute_near<T>(samples, sample, w, i + l, e[l], limit, values + (i - begin) + l);
+      }
+    }
+  }
+}
+
+// Samples in tiles: which rows of a Points, and their panels if they were packed beforehand.
+template <class T>
+struct SampleList {
+  const Points<T>* points;
+  const index_t* row;
+  index_t count;
+  const T* packed = nullptr;  // dense: [panel][feature][kPanel], or null: pack as needed
+};
+
+// Per-thread memory of a tile loop.
+template <class T>
+struct TileScratch {
+  Buffer<T> panels, values, block;
+  std::vector<T> norm;
+  std::vector<std::int32_t> slot;
+  std::vector<T> value;
+  std::vector<index_t> first;  // where each sample's entries begin in slot and value
+  std::vector<T> outside;
+};
+
+// Samples per block: their panels stay in a quarter of a 512 kB L2, and a block of values beside them.
+template <class T>
+inline index_t block_size(const Points<T>& points) {
+  constexpr index_t width = kPanel<T>;
+  const index_t fit = (index_t(128) << 10) / (index_t(sizeof(T)) * std::max<index_t>(1, points.features()));
+  return points.sparse() ? 64 : std::clamp<index_t>(fit / width * width, width, 128);
+}
+
+// W rows per pass over a block: a multiple of kRows and of kChunk, so that passes begin at whole panels.
+constexpr index_t kPass = 384;
+
+// K of samples [begin, end) of the list against rows [w_begin, w_end) of W, into out[i − w_begin][0 .. end − begin)
+// rounded up to whole panels. w_begin is a multiple of kPass.
+template <class T, Kind kind>
+void dense_tile(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w, index_t w_begin,
+                index_t w_end, TileScratch<T>& scratch, T* const* out) {
+  constexpr int width = kPanel<T>;
+  const Points<T>& points = *list.points;
+  const T limit = exact_above(points, w.points());
+  const index_t d = points.features(), padded = (end - begin + width - 1) / width * width;
+  const T* panels = list.packed ? list.packed + begin * d : scratch.panels.ensure(std::max<index_t>(1, padded * d));
+  scratch.norm.assign(padded, T(0));
+  for (index_t j = begin; j < end; ++j) scratch.norm[j - begin] = points.norm(list.row[j]);
+  if (!list.packed)
+    for (index_t j = begin; j < end; j += width)
+      points.pack(list.row + j, int(std::min<index_t>(width, end - j)), scratch.panels.data() + (j - begin) * d);
+  for (index_t first = w_begin; first < w_end; first += kRows)
+    for (index_t j = begin; j < end; j += width)
+      dense_panel<T, kind>(points, list.row + j, int(std::min<index_t>(width, end - j)), panels + (j - begin) * d,
+                           scratch.norm.data() + (j - begin), w, first, limit, out + (first - w_begin), j - begin);
+}
+
+template <class T, Kind kind>
+void sparse_tile(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w, index_t w_begin,
+                 index_t w_end, TileScratch<T>& scratch, T* const* out) {
+  constexpr int width = kPanel<T>;
+  const Points<T>& points = *list.points;
+  const T limit = exact_above(points, w.points());
+  if (w_begin == 0) {  // later passes over the same block find the entries here
+    scratch.slot.clear();
+    scratch.value.clear();
+    scratch.first.assign(1, 0);
+    scratch.outside.assign(end - begin, T(0));
+    for (index_t j = begin; j < end; ++j) {
+      points.entries(list.row[j], [&](index_t k, T x) {
+        const std::int32_t slot = w.slot(k);
+        if (slot >= 0) {
+          scratch.slot.push_back(slot);
+          scratch.value.push_back(x);
+        } else {
+          scratch.outside[j - begin] += std::abs(x);
+        }
+      });
+      scratch.first.push_back(index_t(scratch.slot.size()));
+    }
+  }
+  const index_t stride = (w_end - w_begin + kChunk<T> - 1) / kChunk<T> * kChunk<T>;
+  T* values = scratch.values.ensure(stride * width);
+  for (index_t j = begin; j < end; j += width) {
+    const int count = int(std::min<index_t>(width, end - j));
+    for (int l = 0; l < count; ++l) {
+      const index_t s = j + l - begin, from = scratch.first[s];
+      sparse_sample<T, kind>(points, list.row[j + l], scratch.slot.data() + from, scratch.value.data() + from,
+                             scratch.first[s + 1] - from, scratch.outside[s], w, w_begin, w_end, limit,
+                             values + l * stride);
+    }
+    for (index_t i = 0; i < w_end - w_begin; ++i) {
+      T* to = out[i] + (j - begin);
+      for (int l = 0; l < width; ++l) to[l] = values[l * stride + i];
+    }
+  }
+}
+
+template <class T>
+void tile(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w, index_t w_begin, index_t w_end,
+          TileScratch<T>& scratch, T* const* out) {
+  const auto run = [&](auto kind) {
+    constexpr Kind k = decltype(kind)::value;
+    list.points->sparse() ? sparse_tile<T, k>(list, begin, end, w, w_begin, w_end, scratch, out)
+                          : dense_tile<T, k>(list, begin, end, w, w_begin, w_end, scratch, out);
+  };
+  switch (list.points->spec().kind) {
+    case Kind::linear: return run(std::integral_constant<Kind, Kind::linear>());
+    case Kind::poly: return run(std::integral_constant<Kind, Kind::poly>());
+    case Kind::rbf: return run(std::integral_constant<Kind, Kind::rbf>());
+    case Kind::sigmoid: return run(std::integral_constant<Kind, Kind::sigmoid>());
+    case Kind::laplacian: return run(std::integral_constant<Kind, Kind::laplacian>());
+  }
+}
+
+// Kernel rows: out[i] gets K(w_i, list) for the whole list; rows must have room for whole panels.
+template <class T>
+void kernel_rows(const SampleList<T>& list, const PackedRows<T>& w, T* const* out, std::vector<TileScratch<T>>& scratch,
+                 int threads) {
+  const index_t block = block_size(*list.points);
+#pragma omp parallel num_threads(threads)
+  {
+    std::vector<T*> to(w.count());
+#pragma omp for schedule(dynamic)
+    for (index_t begin = 0; begin < list.count; begin += block) {
+      for (index_t i = 0; i < w.count(); ++i) to[i] = out[i] + begin;
+      for (index_t i = 0; i < w.count(); i += kPass)
+        tile(list, begin, std::min(begin + block, list.count), w, i, std::min(i + kPass, w.count()),
+             scratch[omp_get_thread_num()], to.data() + i);
+    }
+  }
+}
+
+// sum[c][j] += Σ_i coef[c][i] · K(w_i, sample j), nothing of the kernel kept; sums in double, in the order of i.
+template <class T>
+void kernel_sum(const SampleList<T>& list, const PackedRows<T>& w, const double* coef, index_t outputs,
+                index_t coef_stride, double* sum, index_t sum_stride, std::vector<TileScratch<T>>& scratch,
+                int threads) {
+  const index_t block = block_size(*list.points), stride = block + kPanel<T>;
+#pragma omp parallel num_threads(threads)
+  {
+    TileScratch<T>& mine = scratch[omp_get_thread_num()];
+    T* values = mine.block.ensure(kPass * stride);
+    T* to[kPass];
+    for (index_t i = 0; i < kPass; ++i) to[i] = values + i * stride;
+#pragma omp for schedule(dynamic)
+    for (index_t begin = 0; begin < list.count; begin += block) {
+      const index_t end = std::min(begin + block, list.count);
+      for (index_t first = 0; first < w.count(); first += kPass) {
+        const index_t last = std::min(first + kPass, w.count());
+        tile(list, begin, end, w, first, last, mine, to);
+        for (index_t c = 0; c < outputs; ++c)
+          for (index_t i = first; i < last; ++i) {
+            const double a = coef[c * coef_stride + i];
+            if (a == 0) continue;
+            double* into = sum + c * sum_stride + begin;
+            const T* from = to[i - first];
+            for (index_t j = 0; j < end - begin; ++j) into[j] += a * double(from[j]);
+          }
+      }
+    }
+  }
+}
+
+}  // namespace maxmargin

@@ -1,0 +1,113 @@
+"""Where kernel values come from: the core, a Gram matrix, or a Python function. One shape for the three.
+
+A source knows the samples of one QP by id 0 … n−1 and offers
+    part(...)                 the per-sample state with its row cache
+    tile(part, ids, out)      K between a few samples
+    update(part, ids, coef)   f += Σ coef_i K(·, i) over the part's active samples; returns cache hits
+    sum(ids, others, coef)    Σ coef_i K(others_i, ·) at some samples, nothing cached
+    pieces(n, m)              slices of range(n) such that one sum over m rows stays well under a second
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin import _core
+from maxmargin.data.matrix import as_matrix
+from maxmargin.problem.kernels import Kernel, checked_block
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Kernel values per call of `sum`: at the slowest (hundreds of features, float64) 1e8 take about half a second.
+_VALUES_PER_CALL = 10**8
+
+
+def pieces(n: int, m: int) -> Iterator[slice]:
+    step = max(1024, _VALUES_PER_CALL // max(m, 1))
+    return (slice(i, i + step) for i in range(0, n, step))
+
+
+class Samples:
+    """X prepared once for a native kernel in one precision; several QPs (pairs of classes, clusters) share it."""
+
+    def __init__(self, X: Any, kernel: Kernel, rows: IntArray, dtype: Any, threads: int) -> None:
+        self.kernel, self.dtype, self.threads = kernel, np.dtype(dtype), threads
+        single = self.dtype == np.float32
+        self.Points, self.Part = (_core.Points32, _core.Part32) if single else (_core.Points64, _core.Part64)
+        self.points = self.Points(
+            as_matrix(X), kernel.name, kernel.gamma, kernel.coef0, int(kernel.degree), rows, threads
+        )
+
+
+class NativeRows:
+    """Kernel values computed by the core from rows[id] of X."""
+
+    def __init__(self, samples: Samples, rows: IntArray) -> None:
+        self.samples, self.rows = samples, np.ascontiguousarray(rows, np.int64)
+        self.dtype = samples.dtype
+
+    def part(self, center: Any, lo: Any, hi: Any, beta: Any, group: Any, f: Any, cache_bytes: float) -> Any:
+        s = self.samples
+        return s.Part(s.points, self.rows, center, lo, hi, beta, group, f, int(cache_bytes), s.threads)
+
+    def tile(self, part: Any, ids: IntArray, out: NDArray[Any]) -> None:
+        part.tile(ids, out)
+
+    def update(self, part: Any, ids: IntArray, coef: FloatArray) -> int:
+        return int(part.update(ids, coef))
+
+    def sum(self, ids: IntArray, others: IntArray, coef: FloatArray) -> FloatArray:
+        s = self.samples
+        out = np.zeros((1, len(ids)))
+        s.points.sum(self.rows[ids], s.points, self.rows[others], coef[None, :], out, s.threads)
+        return out[0]
+
+    pieces = staticmethod(pieces)
+
+
+class GivenRows:
+    """Kernel values from a Gram matrix or a function of two blocks of samples; rows go through the same cache."""
+
+    def __init__(self, X: Any, kernel: Kernel, rows: IntArray, dtype: Any, threads: int) -> None:
+        self.X, self.kernel, self.rows, self.threads = X, kernel, rows, threads
+        self.dtype = np.dtype(dtype)
+
+    def block(self, ids: IntArray, others: IntArray) -> FloatArray:
+        if self.kernel.name == "precomputed":
+            return np.asarray(self.X[np.ix_(self.rows[ids], self.rows[others])], dtype=np.float64)
+        assert self.kernel.function is not None
+        a, b = self.X[self.rows[ids]], self.X[self.rows[others]]
+        return checked_block(self.kernel.function(a, b), (len(ids), len(others)))
+
+    def part(self, center: Any, lo: Any, hi: Any, beta: Any, group: Any, f: Any, cache_bytes: float) -> Any:
+        Part = _core.Part32 if self.dtype == np.float32 else _core.Part64
+        return Part(None, self.rows, center, lo, hi, beta, group, f, int(cache_bytes), self.threads)
+
+    def tile(self, part: Any, ids: IntArray, out: NDArray[Any]) -> None:
+        out[: len(ids), : len(ids)] = self.block(ids, ids)
+
+    def update(self, part: Any, ids: IntArray, coef: FloatArray) -> int:
+        hits = 0
+        step = max(1, part.cache_slots)
+        active = part.active
+        for i in range(0, len(ids), step):
+            some = ids[i : i + step]
+            missing = part.missing(some)
+            if len(missing):
+                part.put(missing, self.block(missing, active))
+            hits += int(part.update(some, coef[i : i + step])) - len(missing)
+        return hits
+
+    def sum(self, ids: IntArray, others: IntArray, coef: FloatArray) -> FloatArray:
+        total = np.zeros(len(ids))
+        step = max(1, 2**24 // max(1, len(ids)))  # 128 MB of block at a time
+        for i in range(0, len(others), step):
+            total += coef[i : i + step] @ self.block(others[i : i + step], ids)
+        return total
+
+    pieces = staticmethod(pieces)

@@ -1,0 +1,330 @@
+"""Decomposition of the one QP (seed 003, sections 4 and 5): select → tile → inner → rows → update → check.
+
+    minimise ½ βᵀKβ − cᵀβ    lo ≤ β ≤ hi,  Σ_{group} β fixed      β = s∘alpha, see problem/formulations.py
+    f = Kβ per sample,  score = c − f
+    stop     max over groups of  max_up score − min_low score  ≤  tol      (72); without groups the largest |score| that
+             a variable could follow
+    cost     per turn O(q² d + n · changed · d) for q = |working set|, less what the row cache holds
+
+Beyond the paper: kernel rows are fetched after the inner solve, and only for variables that changed; samples that
+cannot move are left out (shrinking) and brought up to date with one blocked pass K(X_left, X_changed)·Δβ before the
+final test, so what converges is the whole problem. A turn that cannot move anything ends the run as a stall.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin import _core
+from maxmargin.decomposition.working_set import Violators, WorkingSet, merge
+from maxmargin.problem.formulations import QP
+from maxmargin.runtime import Comm, Control, Result, Serial, Status, Turn, run
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+MB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to solve; none of it changes what the answer is."""
+
+    tol: float = 1e-3
+    working_set_size: int | None = None
+    cache_size: float = 200.0  # MB
+    shrinking: bool = True
+    threads: int = 1
+    inner_solver: str = "smo"
+
+
+@dataclass
+class DualResult(Result):
+    """Solution of the QP: alpha per variable, one multiplier per group, f = Kβ per sample."""
+
+    alpha: FloatArray = field(default_factory=lambda: np.empty(0))
+    multipliers: FloatArray = field(default_factory=lambda: np.empty(0))
+    f: FloatArray = field(default_factory=lambda: np.empty(0))
+
+
+def solve(
+    qp: QP,
+    kernel: Any,
+    options: Options | None = None,
+    control: Control | None = None,
+    *,
+    alpha: FloatArray | None = None,
+    comm: Comm | None = None,
+) -> DualResult:
+    """Solve `qp` with the kernel values of `kernel` (see decomposition/rows.py), from `alpha` or a cold start."""
+    return run(Decomposition(qp, kernel, options or Options(), alpha=alpha, comm=comm or Serial()), control or Control())
+
+
+class Decomposition:
+    """One run of the decomposition method; driven by runtime.run."""
+
+    def __init__(self, qp: QP, kernel: Any, options: Options, *, alpha: FloatArray | None, comm: Comm) -> None:
+        self.qp, self.kernel, self.options, self.comm = qp, kernel, options, comm
+        self.halves = qp.n_variables // qp.n
+        self.groups = max(1, len(qp.targets))
+        self.start = qp.start() if alpha is None else alpha
+        shape = (self.halves, qp.n)
+        self.center = np.ascontiguousarray(qp.center.reshape(shape))
+        signed = qp.sign * qp.upper
+        self.lo = np.minimum(signed, 0.0).reshape(shape)
+        self.hi = np.maximum(signed, 0.0).reshape(shape)
+        self.beta = (qp.sign * self.start).reshape(shape)
+        self.group = qp.group.reshape(shape)
+        self.f = np.zeros(qp.n)
+        self.size = _working_set_size(options.working_set_size, qp.n_variables)
+        self.working_set = WorkingSet(self.size, self.size // 2)
+        self.dual = 0.0
+        self.violation = np.inf
+        self.timings = dict.fromkeys(("start", "select", "tile", "inner", "update", "shrink"), 0.0)
+        self.counts = dict.fromkeys(("inner_steps", "rows", "cache_hits", "unshrinks", "inner_fallbacks"), 0)
+
+    # ---- the outer loop ------------------------------------------------------------------------------------------
+
+    def turns(self) -> Generator[Turn | None, None, Status | None]:
+        yield from self._initial_f()
+        with _clock(self.timings, "start"):
+            self.part = self.kernel.part(
+                self.center, self.lo, self.hi, self.beta, self.group, self.f, self.options.cache_size * MB
+            )
+            self.left: list[tuple[IntArray, FloatArray]] = []  # inactive samples, and the β that their f reflects
+            self.dual = self._dual_value()
+        width = -(-min(self.size, self.qp.n_variables) // 16) * 16
+        self.tile = np.zeros((width, width), self.kernel.dtype)
+        checked = stalls = 0
+        since_shrink = 0
+        while True:
+            extremes = self._extremes()
+            self.violation = self._violation(extremes)
+            if self.violation <= self.options.tol or (
+                not checked and self.part.size < self.qp.n and self.violation <= 10 * self.options.tol
+            ):
+                if self.part.size == self.qp.n:
+                    return None
+                checked += 1
+                yield from self._unshrink()
+                continue
+            progress = self._turn(extremes)
+            yield Turn(
+                self.dual, np.nan, self.violation, int(np.count_nonzero(self.beta)), {"active": float(self.part.size)}
+            )
+            stalls = 0 if progress > 0 else stalls + 1
+            if stalls >= 3:
+                if self.part.size < self.qp.n:
+                    yield from self._unshrink()
+                    stalls = 0
+                    continue
+                return Status.STALLED
+            since_shrink += 1
+            if self.options.shrinking and since_shrink >= 10:
+                since_shrink = 0
+                self._shrink()
+
+    def _turn(self, extremes: FloatArray) -> float:
+        """One working set: select, solve, update. Returns the gain in the dual value."""
+        with _clock(self.timings, "select"):
+            variables = self._select(extremes)
+            beta, lo, hi, score, group = self.part.read(variables)
+        samples, column = np.unique(variables % self.qp.n, return_inverse=True)
+        with _clock(self.timings, "tile"):
+            tile = self._tile(samples, column)
+        before = beta.copy()
+        with _clock(self.timings, "inner"):
+            # A tenth of the outer violation is accurate enough for now; all variables at once want the real thing.
+            whole = len(variables) == self.qp.n_variables
+            tol = 0.5 * self.options.tol if whole else max(0.5 * self.options.tol, 0.1 * self.violation)
+            new_score = score.copy()
+            steps, _ = _core.inner_smo(
+                tile, beta, lo, hi, new_score, group, len(self.qp.targets), tol, 200 * len(variables)
+            )
+            self.counts["inner_steps"] += steps
+        delta = beta - before
+        with _clock(self.timings, "update"):
+            self.part.write(variables, beta)
+            self.beta.ravel()[variables] = beta
+            change = np.bincount(column, weights=delta, minlength=len(samples))
+            moved = change != 0
+            self.counts["rows"] += int(moved.sum())
+            self.counts["cache_hits"] += self.kernel.update(self.part, samples[moved], change[moved])
+        # ½ βᵀKβ − cᵀβ is quadratic, so its change is the mean of the slopes at both ends.
+        gain = 0.5 * float(delta @ (score + new_score))
+        self.dual += gain
+        return gain if moved.any() else 0.0
+
+    # ---- steps ---------------------------------------------------------------------------------------------------
+
+    def _initial_f(self) -> Generator[None, None, None]:
+        support = np.flatnonzero(self.beta.any(axis=0))
+        if len(support):
+            with _clock(self.timings, "start"):
+                everyone = np.arange(self.qp.n)
+                coef = self.beta.sum(axis=0)[support]
+                for piece in self.kernel.pieces(self.qp.n, len(support)):
+                    self.f[piece] += self.kernel.sum(everyone[piece], support, coef)
+                    yield None
+
+    def _extremes(self) -> FloatArray:
+        """(max_up per group, min_low per group) over all ranks."""
+        mine = np.array(self.part.extremes())
+        if not len(self.qp.targets):  # no equality: a score of 0 is the other side
+            mine[0], mine[2] = max(mine[0], 0.0), min(mine[2], 0.0)
+        up = self.comm.allreduce(mine[:2], "max")
+        low = self.comm.allreduce(mine[2:], "min")
+        return np.concatenate([up, low])
+
+    def _violation(self, e: FloatArray) -> float:
+        if not len(self.qp.targets):
+            return float(max(e[0], -e[2], 0.0))
+        gaps = (e[:2] - e[2:])[: self.groups]
+        return float(max(0.0, np.max(gaps[np.isfinite(gaps)], initial=0.0)))
+
+    def _select(self, e: FloatArray) -> IntArray:
+        if self.qp.n_variables <= self.size and self.part.size == self.qp.n:
+            return np.arange(self.qp.n_variables)
+        k = self.working_set.n_new
+        groups = []
+        for g in range(self.groups):
+            above, below = (0.0, 0.0) if not len(self.qp.targets) else (e[2 + g], e[g])
+            mine = Violators(*self.part.candidates(g, k, above, below))
+            columns = [self.comm.allgather(column) for column in mine]
+            groups.append(merge([Violators(*c) for c in zip(*columns)], k))
+        if not len(self.qp.targets):
+            groups = [_without_partner(groups[0])]
+        members = self.working_set.members
+        beta, lo, hi = (a.ravel()[members] for a in (self.beta, self.lo, self.hi))
+        # alpha = 0 is β = lo for s = +1 and β = hi for s = −1
+        zero, full = np.where(hi > 0, beta == lo, beta == hi), np.where(hi > 0, beta == hi, beta == lo)
+        return self.working_set.select(groups, np.where(zero, 1.0, np.where(full, 2.0, 0.0)))
+
+    def _tile(self, samples: IntArray, column: IntArray) -> NDArray[Any]:
+        q = len(column)
+        ld = -(-q // 16) * 16
+        tile = self.tile.ravel()[: ld * ld].reshape(ld, ld) if ld <= len(self.tile) else np.zeros((ld, ld), self.kernel.dtype)
+        if len(samples) == q:
+            self.kernel.tile(self.part, samples if self.halves == 1 else samples[column], tile)
+        else:
+            small = np.zeros((-(-len(samples) // 16) * 16,) * 2, self.kernel.dtype)
+            self.kernel.tile(self.part, samples, small)
+            tile[:q, :q] = small[np.ix_(column, column)]
+        tile[:q, q:] = 0
+        return tile
+
+    def _shrink(self) -> None:
+        with _clock(self.timings, "shrink"):
+            keep = self.part.movable(*self._extremes())
+            if len(keep) >= 0.8 * self.part.size or len(keep) < 2:
+                return
+            active = self.part.active
+            out = np.delete(active, keep)
+            self.f[active] = self.part.f
+            self.left.append((out, self.beta.sum(axis=0)))
+            self.part.restrict(keep)
+            still = np.zeros(self.qp.n, bool)
+            still[active[keep]] = True
+            self.working_set.forget(np.tile(still, self.halves))
+
+    def _unshrink(self) -> Generator[None, None, None]:
+        """Bring the inactive samples up to date and take them back."""
+        start = time.perf_counter()
+        self.counts["unshrinks"] += 1
+        now = self.beta.sum(axis=0)
+        for ids, then in self.left:
+            moved = np.flatnonzero(now != then)
+            for piece in self.kernel.pieces(len(ids), len(moved)):
+                self.f[ids[piece]] += self.kernel.sum(ids[piece], moved, (now - then)[moved])
+                yield None
+        ids = np.concatenate([ids for ids, _ in self.left])
+        state = (self.center, self.lo, self.hi, self.beta, self.group)
+        self.part.extend(ids, *(np.ascontiguousarray(a[:, ids]) for a in state), self.f[ids])
+        self.left = []
+        self.timings["shrink"] += time.perf_counter() - start
+
+    # ---- the end -------------------------------------------------------------------------------------------------
+
+    def _dual_value(self) -> float:
+        """cᵀβ − ½ βᵀKβ: a lower bound on the primal objective, and what a turn raises."""
+        per_sample = self.beta.sum(axis=0)
+        return float(np.vdot(self.center, self.beta) - 0.5 * per_sample @ self.f)
+
+    def result(self, status: Status) -> DualResult:
+        if hasattr(self, "part") and self.part.size < self.qp.n:  # stopped while shrunk: report on the whole problem
+            for _ in self._unshrink():
+                pass
+        if hasattr(self, "part"):
+            self.f[self.part.active] = self.part.f
+        alpha = (self.qp.sign * self.beta.ravel()) + 0.0
+        score = (self.center - self.f).ravel()
+        multipliers, violation = _multipliers(self.qp, self.beta.ravel(), self.lo.ravel(), self.hi.ravel(), score)
+        b = multipliers[self.qp.group] if len(multipliers) else 0.0
+        slack = self.qp.sign * (score - b)  # −r of formulations.py
+        gap = float(np.sum(self.qp.upper * np.maximum(slack, 0) - alpha * slack))
+        dual = self._dual_value()
+        return DualResult(
+            status=status,
+            objective=dual + gap,
+            gap=gap,
+            violation=violation,
+            timings={**self.timings, **self.counts},
+            alpha=alpha,
+            multipliers=multipliers,
+            f=self.f,
+        )
+
+
+def _multipliers(qp: QP, beta: FloatArray, lo: FloatArray, hi: FloatArray, score: FloatArray) -> tuple[FloatArray, float]:
+    """Each group's b: the mean score of its free variables, or else the middle of what its bounds allow; and (72)."""
+    up, low = beta < hi, beta > lo
+    if not len(qp.targets):
+        worst = max(score[up].max(initial=0.0), -score[low].min(initial=0.0))
+        return np.empty(0), float(worst)
+    b, violation = np.zeros(len(qp.targets)), 0.0
+    for g in range(len(qp.targets)):
+        mine = qp.group == g
+        top, bottom = score[mine & up].max(initial=-np.inf), score[mine & low].min(initial=np.inf)
+        free = mine & up & low
+        if free.any():
+            b[g] = score[free].mean()
+        elif np.isfinite(top) and np.isfinite(bottom):
+            b[g] = 0.5 * (top + bottom)
+        else:
+            b[g] = top if np.isfinite(top) else bottom
+        if np.isfinite(top) and np.isfinite(bottom):
+            violation = max(violation, top - bottom)
+    return b, float(violation)
+
+
+def _without_partner(g: Violators) -> Violators:
+    """No equality constraint: every violator stands alone; pair it with itself."""
+    alone = np.concatenate([g.up, g.low])
+    size = np.concatenate([g.up_score, -g.low_score])
+    order = np.argsort(-size, kind="stable")
+    return Violators(alone[order], size[order], alone[order], -size[order])
+
+
+def _working_set_size(wanted: int | None, n_variables: int) -> int:
+    """512 float32 columns make a 1 MB tile, which an L2 of today half holds; more pay off only for very large n."""
+    size = wanted if wanted is not None else 512
+    return max(2, min(size - size % 2, n_variables))
+
+
+class _clock:
+    """Adds the time spent inside to one entry of a dict."""
+
+    def __init__(self, timings: dict[str, float], name: str) -> None:
+        self._timings, self._name = timings, name
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __exit__(self, *exc: object) -> None:
+        self._timings[self._name] += time.perf_counter() - self._start

@@ -1,0 +1,86 @@
+"""Which variables the next turn may change (seed 003, section 4.1, after Zanni).
+
+Take the worst violators in pairs, one that wants to rise and one that wants to fall, until `n_new` are chosen; fill up
+with members of the last working set, those that entered most recently first: free ones, then those at the lower
+bound, then at the upper. `n_new` then shrinks towards the number that really entered, which stops variables from
+entering and leaving for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+class Violators(NamedTuple):
+    """Candidates of one group, worst first: variables that can rise and those that can fall, with their scores."""
+
+    up: IntArray
+    up_score: FloatArray
+    low: IntArray
+    low_score: FloatArray
+
+
+def merge(parts: Sequence[Violators], k: int) -> Violators:
+    """The k worst of several ranks' candidates."""
+    if len(parts) == 1:
+        return parts[0]
+    up, up_score, low, low_score = (np.concatenate(columns) for columns in zip(*parts))
+    rise, fall = np.lexsort((up, -up_score))[:k], np.lexsort((low, low_score))[:k]
+    return Violators(up[rise], up_score[rise], low[fall], low_score[fall])
+
+
+class WorkingSet:
+    """The working set and its memory: for how many turns each member has been in."""
+
+    def __init__(self, size: int, n_new: int) -> None:
+        self.size = size
+        self.n_new = max(2, n_new - n_new % 2)
+        self.members: IntArray = np.empty(0, np.int64)
+        self._turns: IntArray = np.empty(0, np.int64)
+
+    def select(self, groups: Sequence[Violators], place: FloatArray) -> IntArray:
+        """The next working set, sorted.
+
+        `place` says for each present member where its value lies: 0 free, 1 at its lower bound, 2 at its upper.
+        """
+        chosen = _pairs(groups, self.n_new)
+        stay = ~np.isin(self.members, chosen)
+        order = np.lexsort((self._turns[stay], place[stay]))
+        fill = self.members[stay][order][: self.size - len(chosen)]
+        members = np.sort(np.concatenate([chosen, fill]))
+        was = np.isin(members, self.members)
+        turns = np.zeros(len(members), np.int64)
+        turns[was] = self._turns[np.searchsorted(self.members, members[was])] + 1
+        entered = int(np.count_nonzero(~was))
+        tenth = (self.size // 10) & ~1
+        self.n_new = min(self.n_new, max(10, tenth, entered & ~1))
+        self.members, self._turns = members, turns
+        return members
+
+    def forget(self, active: NDArray[np.bool_]) -> None:
+        """Drop members whose variables are no longer active."""
+        keep = active[self.members]
+        self.members, self._turns = self.members[keep], self._turns[keep]
+
+
+def _pairs(groups: Sequence[Violators], count: int) -> IntArray:
+    """Up to `count` variables, in pairs (rises, falls) of one group with score_up > score_low, worst gap first."""
+    ups, lows, gaps = [], [], []
+    for g in groups:
+        pairs = min(len(g.up), len(g.low), count)
+        gap = g.up_score[:pairs] - g.low_score[:pairs]
+        pairs = int(np.count_nonzero(gap > 0))  # gaps fall along the lists
+        ups.append(g.up[:pairs])
+        lows.append(g.low[:pairs])
+        gaps.append(gap[:pairs])
+    worst = np.argsort(-np.concatenate(gaps), kind="stable")[: count // 2 + len(groups)]
+    both = np.stack([np.concatenate(ups)[worst], np.concatenate(lows)[worst]], axis=1).ravel()
+    _, first = np.unique(both, return_index=True)  # a free variable may be on both sides
+    return both[np.sort(first)][:count]
