@@ -115,7 +115,7 @@ class PackedRows {
 
 // RBF entries whose exponent lies above this are recomputed from differences: there, rounding of the norms
 // (about 2^-24 · 2(nx + nz) in the exponent) would move K by more than kEntryError.
-constexpr double kEntryError = 1e-6;
+constexpr double kEntryError = 4e-6;
 template <class T>
 inline T exact_above(const Points<T>& a, const Points<T>& b) {
   const double error = 2 * double(a.largest_norm() + b.largest_norm()) * std::numeric_limits<T>::epsilon() / 2;

@@ -83,7 +83,7 @@ class Decomposition:
         self.group = qp.group.reshape(shape)
         self.f = np.zeros(qp.n)
         self.size = _working_set_size(options.working_set_size, qp.n_variables)
-        self.working_set = WorkingSet(self.size, self.size // 2)
+        self.working_set = WorkingSet(self.size, int(self.size * float(__import__("os").environ.get("NN", "0.5"))))
         self.dual = 0.0
         self.violation = np.inf
         self.timings = dict.fromkeys(("start", "select", "tile", "inner", "update", "shrink"), 0.0)
@@ -106,13 +106,13 @@ class Decomposition:
         while True:
             extremes = self._extremes()
             self.violation = self._violation(extremes)
-            if self.violation <= self.options.tol or (
-                not checked and self.part.size < self.qp.n and self.violation <= 10 * self.options.tol
-            ):
-                if self.part.size == self.qp.n:
+            # Look at the whole problem when the active part is done, and once before, to catch what was left too soon.
+            if self.violation <= self.options.tol or (self.left and not checked and self.violation <= 10 * self.options.tol):
+                if self.left:
+                    checked += 1
+                    yield from self._unshrink()
+                if self.violation <= self.options.tol:
                     return None
-                checked += 1
-                yield from self._unshrink()
                 continue
             progress = self._turn(extremes)
             yield Turn(
@@ -120,11 +120,11 @@ class Decomposition:
             )
             stalls = 0 if progress > 0 else stalls + 1
             if stalls >= 3:
-                if self.part.size < self.qp.n:
-                    yield from self._unshrink()
-                    stalls = 0
-                    continue
-                return Status.STALLED
+                if not self.left:
+                    return Status.STALLED
+                yield from self._unshrink()
+                stalls = 0
+                continue
             since_shrink += 1
             if self.options.shrinking and since_shrink >= 10:
                 since_shrink = 0
@@ -174,8 +174,10 @@ class Decomposition:
                     yield None
 
     def _extremes(self) -> FloatArray:
-        """(max_up per group, min_low per group) over all ranks."""
-        mine = np.array(self.part.extremes())
+        """(max_up per group, min_low per group) over the active samples of all ranks."""
+        return self._reduced(np.array(self.part.extremes()))
+
+    def _reduced(self, mine: FloatArray) -> FloatArray:
         if not len(self.qp.targets):  # no equality: a score of 0 is the other side
             mine[0], mine[2] = max(mine[0], 0.0), min(mine[2], 0.0)
         up = self.comm.allreduce(mine[:2], "max")
@@ -243,11 +245,34 @@ class Decomposition:
             for piece in self.kernel.pieces(len(ids), len(moved)):
                 self.f[ids[piece]] += self.kernel.sum(ids[piece], moved, (now - then)[moved])
                 yield None
+        self.f[self.part.active] = self.part.f
+        extremes = self._full_extremes()
+        self.violation = self._violation(extremes)
         ids = np.concatenate([ids for ids, _ in self.left])
+        back = self._can_move(ids, extremes)
         state = (self.center, self.lo, self.hi, self.beta, self.group)
-        self.part.extend(ids, *(np.ascontiguousarray(a[:, ids]) for a in state), self.f[ids])
-        self.left = []
+        took = ids[back]
+        self.part.extend(took, *(np.ascontiguousarray(a[:, took]) for a in state), self.f[took])
+        self.left = [(ids[~back], now)]
         self.timings["shrink"] += time.perf_counter() - start
+
+    def _full_extremes(self) -> FloatArray:
+        """As _extremes, over all samples: for when f is up to date everywhere."""
+        score = self.center - self.f
+        up = np.where(self.beta < self.hi, score, -np.inf)
+        low = np.where(self.beta > self.lo, score, np.inf)
+        mine = np.empty(4)
+        for g in range(2):
+            mine[g] = up[self.group == g].max(initial=-np.inf)
+            mine[2 + g] = low[self.group == g].min(initial=np.inf)
+        return self._reduced(mine)
+
+    def _can_move(self, ids: IntArray, e: FloatArray) -> NDArray[np.bool_]:
+        """Which samples are not held at a bound by a score beyond the other side's extreme."""
+        score, group, beta = self.center[:, ids] - self.f[ids], self.group[:, ids], self.beta[:, ids]
+        rise = (beta < self.hi[:, ids]) & (score >= e[2 + group])
+        fall = (beta > self.lo[:, ids]) & (score <= e[group])
+        return np.asarray((rise | fall).any(axis=0))
 
     # ---- the end -------------------------------------------------------------------------------------------------
 
@@ -257,11 +282,11 @@ class Decomposition:
         return float(np.vdot(self.center, self.beta) - 0.5 * per_sample @ self.f)
 
     def result(self, status: Status) -> DualResult:
-        if hasattr(self, "part") and self.part.size < self.qp.n:  # stopped while shrunk: report on the whole problem
-            for _ in self._unshrink():
-                pass
         if hasattr(self, "part"):
             self.f[self.part.active] = self.part.f
+            if status is not Status.CONVERGED and self.left:  # stopped while shrunk: report on the whole problem
+                for _ in self._unshrink():
+                    pass
         alpha = (self.qp.sign * self.beta.ravel()) + 0.0
         score = (self.center - self.f).ravel()
         multipliers, violation = _multipliers(self.qp, self.beta.ravel(), self.lo.ravel(), self.hi.ravel(), score)
