@@ -38,10 +38,15 @@ class Samples:
     def __init__(self, X: Any, kernel: Kernel, rows: IntArray, dtype: Any, threads: int) -> None:
         self.kernel, self.dtype, self.threads = kernel, np.dtype(dtype), threads
         single = self.dtype == np.float32
-        self.Points, self.Part = (_core.Points32, _core.Part32) if single else (_core.Points64, _core.Part64)
-        self.points = self.Points(
+        self.Part: Any = _core.Part32 if single else _core.Part64
+        self.points: Any = (_core.Points32 if single else _core.Points64)(
             as_matrix(X), kernel.name, kernel.gamma, kernel.coef0, int(kernel.degree), rows, threads
         )
+
+    def sum_at(self, X: Any, rows: IntArray, others: IntArray, coef: FloatArray, out: FloatArray) -> None:
+        """out[c, j] += Σ_i coef[c, i] K(sample others[i], X[rows[j]]) for other samples X of the same form."""
+        points = self.points.like(as_matrix(X), self.threads)
+        points.sum(rows, self.points, others, coef, out, self.threads)
 
 
 class NativeRows:
@@ -65,7 +70,7 @@ class NativeRows:
         s = self.samples
         out = np.zeros((1, len(ids)))
         s.points.sum(self.rows[ids], s.points, self.rows[others], coef[None, :], out, s.threads)
-        return out[0]
+        return np.asarray(out[0])
 
     pieces = staticmethod(pieces)
 

@@ -211,7 +211,7 @@ class Decomposition:
     def _tile(self, samples: IntArray, column: IntArray) -> NDArray[Any]:
         q = len(column)
         ld = -(-q // 16) * 16
-        tile = self.tile.ravel()[: ld * ld].reshape(ld, ld) if ld <= len(self.tile) else np.zeros((ld, ld), self.kernel.dtype)
+        tile = self.tile.ravel()[: ld * ld].reshape(ld, ld)
         if len(samples) == q:
             self.kernel.tile(self.part, samples if self.halves == 1 else samples[column], tile)
         else:

@@ -96,17 +96,17 @@ class Machine(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _validated(self, X: Any, y: Any = None, *, reset: bool = True, **kwargs: Any) -> Any:
-        """X as float32 or float64, dense C-ordered rows or canonical CSR; copied only when it is neither."""
+    def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool = True, **kwargs: Any) -> Any:
+        """X (or X and y) as float32 or float64, dense C-ordered rows or CSR with sorted indices.
+
+        Copied only when it comes in another form.
+        """
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True}
-        options |= kwargs
-        out = validate_data(self, X, y, reset=reset, **options) if y is not None else validate_data(
-            self, X, reset=reset, **options
-        )
-        x = out[0] if y is not None else out
+        out = validate_data(self, X, y, reset=reset, **(options | kwargs))
+        x = out[0] if isinstance(out, tuple) else out
         if sp.issparse(x) and not x.has_sorted_indices:
             x = x.sorted_indices()
-        return (x, out[1]) if y is not None else x
+        return (x, out[1]) if isinstance(out, tuple) else x
 
 
 def check_number(

@@ -63,6 +63,20 @@ class QP:
             alpha[members] = np.clip(abs(target) - (filled - self.upper[members]), 0, self.upper[members])
         return alpha
 
+    def repaired(self, alpha: FloatArray) -> FloatArray:
+        """The feasible point near `alpha`: clipped to the bounds, each group's sum restored over the room that is left."""
+        alpha = np.clip(alpha, 0.0, self.upper)
+        for g, target in enumerate(self.targets):
+            mine = self.group == g
+            excess = float(self.sign[mine] @ alpha[mine]) - target
+            # what each variable can give towards the target: alpha itself, or upper − alpha
+            give = np.where(self.sign[mine] * excess > 0, alpha[mine], self.upper[mine] - alpha[mine])
+            total = float(give.sum())
+            if abs(excess) > 0 and total > 0:
+                share = give * min(1.0, abs(excess) / total)
+                alpha[mine] -= np.where(self.sign[mine] * excess > 0, share, -share)
+        return np.clip(alpha, 0.0, self.upper)
+
 
 def c_svc(y: FloatArray, upper: FloatArray, fit_intercept: bool = True) -> QP:
     """C-SVC; y is ±1, upper = C·weight. Without intercept there is no equality (the problem of DC-SVM)."""

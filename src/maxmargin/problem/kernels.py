@@ -75,28 +75,28 @@ def checked_block(block: Any, shape: tuple[int, int]) -> FloatArray:
     return values
 
 
-def resolve_gamma(gamma: Any, X: Any, weight: FloatArray) -> float:
-    """γ as a number: 'scale' is 1 / (d · Var(X)) over the weighted entries, 'auto' is 1 / d."""
-    if gamma == "auto":
+def resolve_gamma(gamma: Any, X: Any, rows: NDArray[np.int64], weight: FloatArray) -> float:
+    """γ as a number: 'auto' is 1 / d, 'scale' is 1 / (d · Var) over the entries of X[rows], each row `weight` times."""
+    if isinstance(gamma, str) and gamma == "auto":
         return 1.0 / float(X.shape[1])
-    if gamma != "scale":
+    if not isinstance(gamma, str):
         return float(gamma)
-    variance = _weighted_variance(X, weight)
+    variance = _weighted_variance(X, rows, weight)
     return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
 
-def _weighted_variance(X: Any, weight: FloatArray, block: int = 65536) -> float:
-    """Variance of all entries with each row counted `weight` times, in two passes of row blocks (no copy of X)."""
-    total = weight.sum() * X.shape[1]
+def _weighted_variance(X: Any, rows: NDArray[np.int64], weight: FloatArray, block: int = 16384) -> float:
+    """Two passes over blocks of rows, so that X is not copied, in the order given, so that it alone decides the bits."""
+    total = float(weight.sum() * X.shape[1])
     if sp.issparse(X):
-        per_row = np.repeat(weight, np.diff(X.indptr))
-        data = X.data.astype(np.float64, copy=False)
-        mean = (per_row @ data) / total
-        spread = per_row @ (data - mean) ** 2 + (total - per_row.sum()) * mean**2
-        return float(spread / total)
-    blocks = [slice(i, i + block) for i in range(0, X.shape[0], block)]
-    mean = sum(weight[s] @ X[s].sum(axis=1, dtype=np.float64) for s in blocks) / total
-    return float(sum(weight[s] @ np.square(X[s] - mean, dtype=np.float64).sum(axis=1) for s in blocks) / total)
+        first = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()[rows]
+        second = np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).ravel()[rows]
+        mean = float(weight @ first) / total
+        return max(0.0, float(weight @ second) / total - mean * mean)
+    blocks = [slice(i, i + block) for i in range(0, len(rows), block)]
+    mean = float(sum(weight[s] @ X[rows[s]].sum(axis=1, dtype=np.float64) for s in blocks)) / total
+    spread = sum(weight[s] @ np.square(X[rows[s]] - mean, dtype=np.float64).sum(axis=1) for s in blocks)
+    return float(spread) / total
 
 
 def dense64(a: Any) -> FloatArray:

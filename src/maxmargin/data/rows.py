@@ -1,0 +1,76 @@
+"""Rows as a weighted set: zero-weight rows dropped, equal (row, label) pairs one variable, in an order of their own.
+
+A repeated row and a row of weight 2 are then the same problem, to the last bit; so are two orders of the same rows.
+The order is that of a hash of the values, which also mixes the rows well for the solvers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin import _core
+from maxmargin.data.matrix import as_matrix
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class DistinctRows:
+    """`index[i]` is a row of X that stands for sample i, `weight[i]` the sum over its copies.
+
+    `member` lists the rows of X that count, copies side by side; `owner[m]` is the sample of member m.
+    Worked example: rows a b a c with weights 1 2 3 0 → samples (a, 4), (b, 2); member 0 2 1, owner 0 0 1.
+    """
+
+    index: IntArray
+    weight: FloatArray
+    member: IntArray
+    owner: IntArray
+    member_weight: FloatArray
+
+    def spread(self, alpha: FloatArray, n_rows: int, unit: FloatArray) -> FloatArray:
+        """Each sample's alpha over its copies: the first copies up to their bound unit·weight, so that few are used.
+
+        `alpha` and `unit` have one entry per sample; the result one per row of X.
+        """
+        out = np.zeros(n_rows)
+        cap = unit[self.owner] * self.member_weight
+        if len(self.member) == len(self.index):
+            out[self.member] = alpha[self.owner]
+            return out
+        total = np.cumsum(cap)
+        first = np.flatnonzero(np.r_[True, self.owner[1:] != self.owner[:-1]])
+        before = total - cap - (total - cap)[first][self.owner]
+        # The last copy takes what rounding leaves over, so that the sum stays exact.
+        share = np.clip(alpha[self.owner] - before, 0.0, cap)
+        last = np.r_[first[1:], len(self.owner)] - 1
+        sums = np.add.reduceat(share, first)
+        share[last] = np.clip(share[last] + (alpha - sums), 0.0, cap[last])
+        out[self.member] = share
+        return out
+
+
+def distinct_rows(X: Any, label: FloatArray, weight: FloatArray, *, merge: bool, threads: int) -> DistinctRows:
+    """The weighted set of (row, label) pairs; with merge=False every row of positive weight stands for itself."""
+    if not merge:
+        member = np.flatnonzero(weight > 0)
+        return DistinctRows(member, weight[member], member, np.arange(len(member)), weight[member])
+    matrix = as_matrix(X)
+    hashes = _core.row_hashes(matrix, np.ascontiguousarray(label, np.float64), threads)
+    member = np.argsort(hashes, kind="stable")
+    member = member[weight[member] > 0]
+    same_hash = hashes[member[1:]] == hashes[member[:-1]]
+    new = np.ones(len(member), bool)
+    at = np.flatnonzero(same_hash)
+    if len(at):
+        a, b = member[at], member[at + 1]
+        new[at + 1] = ~(_core.rows_equal(matrix, a, b) & (label[a] == label[b]))
+    owner = np.cumsum(new) - 1
+    member_weight = weight[member]
+    total: FloatArray = np.bincount(owner, weights=member_weight).astype(np.float64) if len(at) else member_weight
+    return DistinctRows(member[new], total, member, owner, member_weight)

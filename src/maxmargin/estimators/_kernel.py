@@ -1,0 +1,202 @@
+"""What the five exact kernel machines share: parameters, one QP solve, kernel sums for prediction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.data.rows import DistinctRows, distinct_rows
+from maxmargin.decomposition.rows import GivenRows, NativeRows, Samples
+from maxmargin.decomposition.solver import DualResult, Options, solve
+from maxmargin.estimators._base import Machine, check_choice, check_number
+from maxmargin.problem.formulations import QP
+from maxmargin.problem.kernels import NAMES, Kernel, checked_block, resolve_gamma
+from maxmargin.runtime import Control, Status, thread_count
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Below this many samples kernel values are float64: it costs milliseconds, and tiny problems end at full accuracy.
+_ALWAYS_DOUBLE = 1000
+
+
+class KernelMachine(Machine):
+    """Parameters and steps common to SVC, NuSVC, SVR, NuSVR and OneClassSVM."""
+
+    kernel: Any
+    degree: int
+    gamma: Any
+    coef0: float
+    shrinking: bool
+    cache_size: float
+    n_jobs: int | None
+    working_set_size: int | None
+    inner_solver: str
+    warm_start: bool
+    fit_intercept: bool = True
+
+    support_: IntArray
+    support_vectors_: Any
+    dual_coef_: Any
+    intercept_: FloatArray
+
+    def _check_common(self) -> None:
+        if not callable(self.kernel):
+            check_choice("kernel", self.kernel, NAMES)
+        if isinstance(self.gamma, str):
+            check_choice("gamma", self.gamma, ["scale", "auto"])
+        else:
+            check_number("gamma", self.gamma, low=0, remedy="give a positive number, 'scale' or 'auto'")
+        check_number("degree", self.degree, low=0, closed="left", integer=True)
+        check_number("coef0", self.coef0)
+        check_number("tol", self.tol, low=0, remedy="1e-3 is usual")
+        check_number("cache_size", self.cache_size, low=0, remedy="give the megabytes for kernel rows")
+        check_number("working_set_size", self.working_set_size, low=2, closed="left", integer=True, optional=True)
+        check_choice("inner_solver", self.inner_solver, ["smo", "ipm", "gpm"])
+        thread_count(self.n_jobs)
+
+    def _check_X(self, X: Any, y: Any = "no_validation", **kwargs: Any) -> Any:
+        """Validated samples; a precomputed Gram matrix must be square and dense."""
+        if self.kernel == "precomputed":
+            kwargs |= {"accept_sparse": False}
+        out = self._validated(X, y, **kwargs)
+        x = out[0] if isinstance(out, tuple) else out
+        if self.kernel == "precomputed" and x.shape[0] != x.shape[1]:
+            raise ValueError(
+                f"kernel='precomputed': X must be the square Gram matrix of the training samples, "
+                f"but its shape is {x.shape}"
+            )
+        return out
+
+    def _setup(self, X: Any, label: FloatArray, weight: FloatArray, largest: float) -> Setup:
+        return Setup(self, X, label, weight, largest)
+
+    # ---- prediction ----------------------------------------------------------------------------------------------
+
+    def _kernel_sums(self, X: Any, coef: FloatArray) -> FloatArray:
+        """Σ_i coef[c, i] K(sv_i, x) for every row of X: (rows, outputs). Bounded memory, same bits for any batch."""
+        check_is_fitted(self)
+        kernel: Kernel = self._fitted_kernel
+        if kernel.name == "precomputed":
+            x = self._validated(X, reset=False, accept_sparse=False)
+            return np.asarray(x[:, self.support_].astype(np.float64) @ coef.T)
+        x = self._validated(X, reset=False)
+        out = np.zeros((len(coef), x.shape[0]))
+        if kernel.function is not None:
+            step = max(1, 2**24 // max(1, len(self.support_)))
+            for i in range(0, x.shape[0], step):
+                some = x[i : i + step]
+                shape = (some.shape[0], len(self.support_))
+                out[:, i : i + step] = coef @ checked_block(kernel.function(some, self.support_vectors_), shape).T
+            return np.asarray(out.T)
+        if not len(self.support_):
+            return np.asarray(out.T)
+        threads = thread_count(self.n_jobs)
+        every = np.arange(len(self.support_))
+        machine = Samples(self.support_vectors_, kernel, every, self._precision, threads)
+        coef = np.ascontiguousarray(coef)
+        for block in _row_blocks(x, sp.issparse(self.support_vectors_), self.support_vectors_.dtype):
+            at, some = block
+            rows = np.arange(some.shape[0])
+            sums = np.zeros((len(coef), len(rows)))
+            machine.sum_at(some, rows, every, coef, sums)
+            out[:, at] = sums
+        return np.asarray(out.T)
+
+    def _support(self, X: Any, rows: IntArray) -> Any:
+        """The support vectors as they came: rows of X, or nothing for a precomputed kernel (as in scikit-learn)."""
+        if self.kernel == "precomputed":
+            return np.empty((0, 0), dtype=X.dtype)
+        return X[rows]
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features: for the linear kernel only."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        check_is_fitted(self)
+        return self._linear_coef()
+
+    def _linear_coef(self) -> Any:
+        coef = self.dual_coef_ @ self.support_vectors_
+        return coef
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+class Setup:
+    """Samples, kernel and options of one fit, shared by its QPs (one per pair of classes)."""
+
+    def __init__(self, machine: KernelMachine, X: Any, label: FloatArray, weight: FloatArray, largest: float) -> None:
+        self.machine, self.X = machine, X
+        self.threads = thread_count(machine.n_jobs)
+        mergeable = machine.kernel != "precomputed"
+        self.rows: DistinctRows = distinct_rows(X, label, weight, merge=mergeable, threads=self.threads)
+        function = machine.kernel if callable(machine.kernel) else None
+        self.kernel = Kernel(
+            "callable" if function else machine.kernel,
+            1.0 if not mergeable or function else resolve_gamma(machine.gamma, X, self.rows.index, self.rows.weight),
+            float(machine.coef0),
+            int(machine.degree),
+            function,
+        )
+        n = len(self.rows.index)
+        exact = n <= _ALWAYS_DOUBLE or machine.tol <= 1e-5 or largest >= 1e4
+        self.dtype: Any = np.float64 if exact else np.float32
+        self.options = Options(
+            tol=machine.tol,
+            working_set_size=machine.working_set_size,
+            cache_size=machine.cache_size,
+            shrinking=machine.shrinking,
+            threads=self.threads,
+            inner_solver=machine.inner_solver,
+        )
+        self._samples: Samples | None = None
+
+    def source(self, chosen: IntArray | None = None) -> NativeRows | GivenRows:
+        """Kernel values between the distinct samples (or the chosen ones of them)."""
+        rows = self.rows.index if chosen is None else self.rows.index[chosen]
+        if not self.kernel.native:
+            return GivenRows(self.X, self.kernel, rows, self.dtype, self.threads)
+        if self._samples is None:
+            self._samples = Samples(self.X, self.kernel, self.rows.index, self.dtype, self.threads)
+        return NativeRows(self._samples, rows)
+
+    def solve(self, qp: QP, chosen: IntArray | None, control: Control, alpha: FloatArray | None = None) -> DualResult:
+        """Solve one QP; float32 kernel values that stall are replaced by float64 ones, from where they got to."""
+        start = time.perf_counter()
+        result = solve(qp, self.source(chosen), self.options, control, alpha=alpha)
+        if result.status is Status.STALLED and self.dtype == np.float32:
+            self.dtype, self._samples = np.float64, None
+            if control.max_time is not None:
+                control = replace(control, max_time=max(0.0, control.max_time - (time.perf_counter() - start)))
+            first = result
+            result = solve(qp, self.source(chosen), self.options, control, alpha=first.alpha)
+            result.n_iter += first.n_iter
+        return result
+
+
+def _row_blocks(x: Any, sparse: bool, dtype: Any, size: int = 1 << 16) -> Iterator[tuple[slice, Any]]:
+    """Blocks of rows in the form that the support vectors have; a mismatch is converted block by block."""
+    for i in range(0, x.shape[0], size):
+        at = slice(i, min(i + size, x.shape[0]))
+        some = x[at]
+        if sparse and not sp.issparse(some):
+            some = sp.csr_matrix(some)
+        elif not sparse and sp.issparse(some):
+            some = some.toarray()
+        yield at, some.astype(dtype, copy=False)
+
+
+Callback = Callable[[dict[str, float]], Any]

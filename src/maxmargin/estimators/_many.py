@@ -1,0 +1,51 @@
+"""Several solver runs behind one fit: one report, one time limit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib import recfunctions
+from numpy.typing import NDArray
+
+from maxmargin.runtime import Control, Result, Status
+
+
+def combined(results: Sequence[Result]) -> Result:
+    """One report: objectives and gaps added, the worst violation, the first status that is not convergence."""
+    if len(results) == 1:
+        return results[0]
+    bad = [r.status for r in results if r.status is not Status.CONVERGED]
+    timings: dict[str, float] = {}
+    for r in results:
+        for name, value in r.timings.items():
+            timings[name] = timings.get(name, 0) + value
+    return Result(
+        status=bad[0] if bad else Status.CONVERGED,
+        n_iter=sum(r.n_iter for r in results),
+        objective=float(sum(r.objective for r in results)),
+        gap=float(sum(r.gap for r in results)),
+        violation=max(r.violation for r in results),
+        trace=_stacked([r.trace for r in results]),
+        timings=timings,
+    )
+
+
+def share_of_time(control: Control, start: float, left: int) -> float | None:
+    """Seconds for the next of `left` runs: an equal part of what remains of max_time."""
+    if control.max_time is None:
+        return None
+    return max(0.0, control.max_time - (time.perf_counter() - start)) / left
+
+
+def _stacked(traces: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The traces one after the other, with a column that says which problem a row belongs to."""
+    filled = [(k, t) for k, t in enumerate(traces) if len(t)]
+    if not filled:
+        return traces[0]
+    tagged = [
+        recfunctions.append_fields(t, "problem", np.full(len(t), k, np.int64), usemask=False) for k, t in filled
+    ]
+    return np.asarray(recfunctions.stack_arrays(tagged, usemask=False, asrecarray=False))

@@ -1,0 +1,131 @@
+"""OneClassSVM: the support of a distribution, by decomposition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import OutlierMixin
+
+from maxmargin.estimators._base import check_number, row_weights, transactional
+from maxmargin.estimators._kernel import KernelMachine
+from maxmargin.problem.formulations import intercept_and_r, one_class
+
+FloatArray = NDArray[np.float64]
+
+
+class OneClassSVM(OutlierMixin, KernelMachine):
+    """One-class SVM (novelty detection) by parallel decomposition, with a certificate.
+
+    A drop-in for `sklearn.svm.OneClassSVM`. Parameters and attributes not listed here are those of `maxmargin.SVC`.
+
+    Parameters
+    ----------
+    nu : float in (0, 1], default=0.5
+        Upper bound on the fraction of training samples called outliers, lower bound on that of support vectors.
+
+    Attributes
+    ----------
+    offset_ : float
+        decision_function = score_samples − offset_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import OneClassSVM
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> model = OneClassSVM(nu=0.1).fit(X)
+    >>> float((model.predict(X) == -1).mean()) <= 0.12
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        nu: float = 0.5,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        callback: Callable[[dict[str, float]], Any] | None = None,
+        working_set_size: int | None = None,
+        inner_solver: str = "smo",
+        warm_start: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.nu = nu
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.working_set_size = working_set_size
+        self.inner_solver = inner_solver
+        self.warm_start = warm_start
+
+    @transactional
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> OneClassSVM:
+        """Fit to samples X; y is ignored.
+
+        Returns
+        -------
+        self
+        """
+        self._check_common()
+        check_number("nu", self.nu, low=0, high=1, closed="right", remedy="the fraction of outliers allowed")
+        control = self._control()
+        X = self._check_X(X)
+        weight = row_weights(X.shape[0], sample_weight)
+        setup = self._setup(X, np.zeros(X.shape[0]), weight, float(weight.max()))
+        qp = one_class(self.nu, setup.rows.weight)
+        last = getattr(self, "_last", None) if self.warm_start else None
+        warm = qp.repaired(last["alpha"]) if last and np.array_equal(last["index"], setup.rows.index) else None
+        result = setup.solve(qp, None, control, warm)
+        alpha = setup.rows.spread(result.alpha, X.shape[0], np.ones(qp.n))
+        support = np.flatnonzero(alpha)
+        b, _ = intercept_and_r(result.multipliers)
+        attributes = {
+            "support_": support.astype(np.int32),
+            "support_vectors_": self._support(X, support),
+            "n_support_": np.array([len(support)], np.int32),
+            "dual_coef_": alpha[None, support],
+            "intercept_": np.array([b]),
+            "offset_": -b,
+            "kkt_violation_": result.violation,
+            "fit_status_": int(str(result.status) != "converged"),
+            "shape_fit_": X.shape,
+            "_fitted_kernel": setup.kernel,
+            "_gamma": setup.kernel.gamma,
+            "_precision": np.dtype(setup.dtype).name,
+        }
+        if self.warm_start:
+            attributes["_last"] = {"index": setup.rows.index, "alpha": result.alpha}
+        self._publish(result, **attributes)
+        return self
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Σ_i alpha_i K(sv_i, x): larger is more like the training samples."""
+        return np.asarray(self._kernel_sums(X, np.asarray(getattr(self, "dual_coef_", np.empty((1, 0))))).ravel())
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Positive inside the estimated support."""
+        return np.asarray(self.score_samples(X) - self.offset_)
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """+1 for inliers, −1 for outliers."""
+        return np.where(self.decision_function(X) >= 0, 1, -1).astype(np.int64)

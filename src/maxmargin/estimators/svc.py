@@ -1,0 +1,424 @@
+"""SVC and NuSVC: kernel classifiers, binary or one-vs-one, by decomposition."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.decomposition.solver import DualResult
+from maxmargin.estimators._base import check_choice, check_number, class_weights, row_weights, transactional
+from maxmargin.estimators._kernel import KernelMachine, Setup
+from maxmargin.estimators._many import combined, share_of_time
+from maxmargin.estimators.multiclass import ovr_decision, pair_votes
+from maxmargin.problem.formulations import c_svc, intercept_and_r, nu_svc
+from maxmargin.runtime import Control
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two classes of one fit: which samples, their signs, weights, and class factors."""
+
+    setup: Setup
+    chosen: IntArray
+    y: FloatArray
+    weight: FloatArray
+    factor: FloatArray
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solved pair; alpha is bounded by unit·weight, and divided by `scale` in the decision function."""
+
+    pair: Pair
+    result: DualResult
+    unit: FloatArray
+    scale: float
+
+
+def _solve_c(pair: Pair, unit: FloatArray, intercept: bool, warm: FloatArray | None, control: Control) -> Solution:
+    """C-SVC with per-sample C = unit·weight, from a warm start given in units of the bound."""
+    qp = c_svc(pair.y, unit * pair.weight, intercept)
+    begin = None if warm is None else qp.repaired(warm * unit)
+    return Solution(pair, pair.setup.solve(qp, pair.chosen, control, begin), unit, 1.0)
+
+
+class _KernelClassifier(ClassifierMixin, KernelMachine):
+    """Encoding of classes and the one-vs-one loop; a subclass gives the QP of two classes."""
+
+    classes_: NDArray[Any]
+    class_weight: Any
+    decision_function_shape: str
+    break_ties: bool
+
+    def _check_parameters(self) -> float:
+        """Raise on bad parameters; returns the bound of a sample of weight 1."""
+        raise NotImplementedError
+
+    def _solve_pair(self, pair: Pair, warm: FloatArray | None, control: Control) -> Solution:
+        """Two classes: build the QP, solve it, and say in which unit its alphas are."""
+        raise NotImplementedError
+
+    @transactional
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+        """Fit to samples X (dense or CSR) and labels y.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            float32 and float64 are used as they are. For kernel="precomputed" the Gram matrix (n_samples, n_samples).
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Multiplies C per sample, exactly: weight 2 is the sample twice, weight 0 is its absence.
+
+        Returns
+        -------
+        self
+        """
+        self._check_common()
+        largest = self._check_parameters()
+        check_choice("decision_function_shape", self.decision_function_shape, ["ovr", "ovo"])
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        control = self._control()
+        X, y = self._check_X(X, y)
+        check_classification_targets(y)
+        classes, encoded = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class")
+        weight = row_weights(X.shape[0], sample_weight)
+        factors = class_weights(self.class_weight, classes, encoded, weight)
+        mass = np.bincount(encoded, weights=weight, minlength=len(classes))
+        if (mass == 0).any():
+            empty = classes[mass == 0].tolist()
+            raise ValueError(
+                f"Invalid input: all samples of class {empty} have zero weight; drop the class or weigh a sample of it"
+            )
+        setup = self._setup(X, encoded.astype(np.float64), weight, largest * float((weight * factors[encoded]).max()))
+        label = encoded[setup.rows.index]
+        pairs = list(combinations(range(len(classes)), 2))
+        last = self._last_alphas(setup, len(pairs))
+        solutions = []
+        start = time.perf_counter()
+        for k, (i, j) in enumerate(pairs):
+            chosen = np.flatnonzero((label == i) | (label == j))
+            positive = j if len(pairs) == 1 else i
+            y = np.where(label[chosen] == positive, 1.0, -1.0)
+            pair = Pair(setup, chosen, y, setup.rows.weight[chosen], factors[label[chosen]])
+            share = share_of_time(control, start, len(pairs) - k)
+            solutions.append(self._solve_pair(pair, last[k] if last else None, replace(control, max_time=share)))
+        attributes = self._attributes(setup, X, classes, encoded, pairs, solutions)
+        self._publish(combined([s.result for s in solutions]), class_weight_=factors, **attributes)
+        return self
+
+    def _last_alphas(self, setup: Setup, n_pairs: int) -> list[FloatArray] | None:
+        """For a warm start: the last fit's alphas in units of their bound, if it saw the same rows."""
+        last = getattr(self, "_last", None) if self.warm_start else None
+        if last is None or len(last["alphas"]) != n_pairs or not np.array_equal(last["index"], setup.rows.index):
+            return None
+        return list(last["alphas"])
+
+    def _attributes(
+        self,
+        setup: Setup,
+        X: Any,
+        classes: NDArray[Any],
+        encoded: IntArray,
+        pairs: list[tuple[int, int]],
+        solutions: list[Solution],
+    ) -> dict[str, Any]:
+        """Solutions of the pairs in scikit-learn's layout: support vectors by class, (classes − 1) rows of coefficients.
+
+        Class i's coefficient for the pair (i, j) stands in row j − 1 of its columns, class j's in row i.
+        """
+        n, rows = X.shape[0], setup.rows
+        coef = np.zeros((len(classes) - 1, n))
+        intercept = np.zeros(len(pairs))
+        for k, (i, j) in enumerate(pairs):
+            solution = solutions[k]
+            alpha, unit, sign = (np.zeros(len(rows.index)) for _ in range(3))
+            chosen = solution.pair.chosen
+            alpha[chosen], unit[chosen], sign[chosen] = solution.result.alpha, solution.unit, solution.pair.y
+            values = rows.spread(alpha, n, unit) / solution.scale
+            values[rows.member] *= sign[rows.owner]
+            coef[j - 1, encoded == i] = values[encoded == i]
+            coef[i, encoded == j] = values[encoded == j]
+            intercept[k] = intercept_and_r(solution.result.multipliers)[0] / solution.scale
+        results = [s.result for s in solutions]
+        used = np.flatnonzero(coef.any(axis=0))
+        support = used[np.argsort(encoded[used], kind="stable")]
+        counts = np.bincount(encoded[support], minlength=len(classes)).astype(np.int32)
+        violation = max(r.violation for r in results)
+        attributes = {
+            "classes_": classes,
+            "support_": support.astype(np.int32),
+            "support_vectors_": self._support(X, support),
+            "n_support_": counts,
+            "dual_coef_": np.ascontiguousarray(coef[:, support]),
+            "intercept_": intercept,
+            "kkt_violation_": violation,
+            "fit_status_": int(any(str(r.status) != "converged" for r in results)),
+            "shape_fit_": X.shape,
+            "n_iter_": np.array([r.n_iter for r in results], np.int32),
+            "_fitted_kernel": setup.kernel,
+            "_gamma": setup.kernel.gamma,
+            "_precision": np.dtype(setup.dtype).name,
+        }
+        if self.warm_start:
+            attributes["_last"] = {"index": rows.index, "alphas": [s.result.alpha / s.unit for s in solutions]}
+        return attributes
+
+    def _pair_coef(self) -> FloatArray:
+        """One row of coefficients per pair of classes, over all support vectors."""
+        if len(self.classes_) == 2:
+            return np.asarray(self.dual_coef_)
+        ends = np.r_[0, np.cumsum(self.n_support_)]
+        rows = []
+        for i, j in combinations(range(len(self.classes_)), 2):
+            row = np.zeros(len(self.support_))
+            row[ends[i] : ends[i + 1]] = self.dual_coef_[j - 1, ends[i] : ends[i + 1]]
+            row[ends[j] : ends[j + 1]] = self.dual_coef_[i, ends[j] : ends[j + 1]]
+            rows.append(row)
+        return np.array(rows)
+
+    def _linear_coef(self) -> Any:
+        return self._pair_coef() @ self.support_vectors_
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Signed distances times ‖w‖: (n,) for two classes; else one column per class ("ovr") or per pair ("ovo")."""
+        check_is_fitted(self)
+        pair = self._kernel_sums(X, self._pair_coef()) + self.intercept_
+        if len(self.classes_) == 2:
+            return pair.ravel()
+        return ovr_decision(pair, len(self.classes_)) if self.decision_function_shape == "ovr" else pair
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class of each sample; several classes vote pair by pair, ties by break_ties."""
+        check_is_fitted(self)
+        pair = self._kernel_sums(X, self._pair_coef()) + self.intercept_
+        if len(self.classes_) == 2:
+            return np.asarray(self.classes_[(pair.ravel() > 0).astype(np.intp)])
+        n_classes = len(self.classes_)
+        scores = ovr_decision(pair, n_classes) if self.break_ties else pair_votes(pair, n_classes)
+        return np.asarray(self.classes_[np.argmax(scores, axis=1)])
+
+
+class SVC(_KernelClassifier):
+    """C-support vector classification by parallel decomposition, with a certificate.
+
+    A drop-in for `sklearn.svm.SVC` (all its parameters but `probability`; use `CalibratedClassifierCV(SVC(),
+    ensemble=False)` for probabilities), on all cores.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the hinge losses against ½‖w‖².
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"} or callable, default="rbf"
+        A callable takes two blocks of samples and returns their kernel values; it is asked for rows as needed,
+        never for the whole matrix.
+    degree, gamma, coef0 : parameters of the kernels, as in scikit-learn. gamma="scale" counts rows by their weight.
+    shrinking : bool, default=True
+        Leave out samples that cannot move until the final test. Changes the time, not the answer.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions at which a fit counts as converged.
+    cache_size : float, default=200
+        Megabytes for kernel rows: a hard limit.
+    class_weight : dict or "balanced", optional
+        Factors of C by class.
+    verbose : bool, default=False
+        Show a progress bar.
+    max_iter : int, default=-1
+        Limit on turns of the outer loop, each of which optimises `working_set_size` variables; -1: no limit.
+    decision_function_shape, break_ties, random_state : as in scikit-learn; nothing here is random.
+    fit_intercept : bool, default=True
+        Without it the decision function passes through zero and the dual has no equality constraint.
+    max_time : float, optional
+        Seconds after which the best model so far is returned, with its gap and a ConvergenceWarning.
+    n_jobs : int, optional
+        Threads; None: all cores available.
+    callback : callable, optional
+        Called after each turn with a dict (iteration, time, objective, gap, violation, n_support, active); a true
+        return value stops the fit.
+    working_set_size : int, optional
+        Variables per turn; chosen from n by default.
+    inner_solver : {"smo", "ipm", "gpm"}, default="smo"
+        Solver of the QP inside a turn.
+    warm_start : bool, default=False
+        Start from the last fit's solution if it was on the same rows (another C, another tol).
+
+    Attributes
+    ----------
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, classes_, class_weight_, coef_, fit_status_, n_iter_
+        As in scikit-learn.
+    status_ : str
+        "converged", or why the fit stopped before: "max_time", "max_iter", "stalled", "interrupted", "callback".
+    objective_ : float
+        Primal objective ½‖w‖² + Σ C_i loss_i (summed over pairs of classes).
+    dual_gap_ : float
+        objective_ minus the dual value: no model has an objective below objective_ − dual_gap_.
+    kkt_violation_ : float
+        Largest violation of the optimality conditions, what tol is compared with.
+    trace_ : structured array
+        One row per turn: iteration, time, objective (the dual value so far), violation, n_support, active.
+    timings_ : dict
+        Seconds per step, and counts of kernel rows, cache hits, inner steps.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from maxmargin import SVC
+    >>> X, y = make_moons(200, noise=0.2, random_state=0)
+    >>> clf = SVC(C=10).fit(X, y)
+    >>> clf.status_, clf.score(X, y) > 0.95, clf.dual_gap_ < 0.01 * clf.objective_
+    ('converged', True, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: Any = None,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        fit_intercept: bool = True,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        callback: Callable[[dict[str, float]], Any] | None = None,
+        working_set_size: int | None = None,
+        inner_solver: str = "smo",
+        warm_start: bool = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.fit_intercept = fit_intercept
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.working_set_size = working_set_size
+        self.inner_solver = inner_solver
+        self.warm_start = warm_start
+
+    def _check_parameters(self) -> float:
+        check_number("C", self.C, low=0, remedy="give a positive number; larger fits the training data more closely")
+        return float(self.C)
+
+    def _solve_pair(self, pair: Pair, warm: FloatArray | None, control: Control) -> Solution:
+        return _solve_c(pair, self.C * pair.factor, self.fit_intercept, warm, control)
+
+
+class NuSVC(_KernelClassifier):
+    """ν-support vector classification: ν bounds the fraction of margin errors instead of weighing them with C.
+
+    Parameters and attributes are those of `SVC`, with `nu` in place of `C`.
+
+    Parameters
+    ----------
+    nu : float in (0, 1], default=0.5
+        Upper bound on the fraction of margin errors, lower bound on that of support vectors. A value too large for
+        unbalanced classes is refused before any work, with the largest feasible one.
+    class_weight : dict or "balanced", optional
+        Factors of the losses by class, as in `SVC`: the ν-SVC without them fixes C = 1/ρ, and the C-SVC with that C
+        and these factors is the model. (scikit-learn ignores this parameter; as bounds of the ν-SVC itself such
+        factors would only make ν infeasible.)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from maxmargin import NuSVC
+    >>> X, y = make_moons(200, noise=0.2, random_state=0)
+    >>> NuSVC(nu=0.2).fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: Any = None,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        callback: Callable[[dict[str, float]], Any] | None = None,
+        working_set_size: int | None = None,
+        inner_solver: str = "smo",
+        warm_start: bool = False,
+    ) -> None:
+        self.nu = nu
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.working_set_size = working_set_size
+        self.inner_solver = inner_solver
+        self.warm_start = warm_start
+
+    def _check_parameters(self) -> float:
+        check_number("nu", self.nu, low=0, high=1, closed="right", remedy="the fraction of margin errors allowed")
+        return 1.0
+
+    def _solve_pair(self, pair: Pair, warm: FloatArray | None, control: Control) -> Solution:
+        qp = nu_svc(pair.y, self.nu, pair.weight)
+        begin = None if warm is None else qp.repaired(warm)
+        result = pair.setup.solve(qp, pair.chosen, control, begin)
+        margin = -intercept_and_r(result.multipliers)[1]  # ρ
+        if (pair.factor == pair.factor[0]).all():
+            return Solution(pair, result, np.ones(qp.n), margin if margin > 0 else 1.0)
+        if margin <= 0:
+            raise ValueError(f"nu={self.nu:g} leaves no margin between two classes for class_weight to weigh: raise nu")
+        return _solve_c(pair, pair.factor / margin, True, result.alpha, control)

@@ -1,0 +1,222 @@
+"""SVR and NuSVR: kernel regression with the ε-insensitive loss, by decomposition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+
+from maxmargin.decomposition.solver import DualResult
+from maxmargin.estimators._base import check_number, row_weights, transactional
+from maxmargin.estimators._kernel import KernelMachine, Setup
+from maxmargin.problem.formulations import QP, epsilon_svr, intercept_and_r, nu_svr
+
+FloatArray = NDArray[np.float64]
+
+
+class _KernelRegressor(RegressorMixin, KernelMachine):
+    """One QP over 2n variables that share n kernel rows; a subclass builds it."""
+
+    C: float
+
+    def _qp(self, t: FloatArray, weight: FloatArray) -> QP:
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        check_number("C", self.C, low=0, remedy="give a positive number; larger fits the training data more closely")
+
+    @transactional
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+        """Fit to samples X (dense or CSR) and targets y; sample_weight multiplies C per sample, exactly.
+
+        Returns
+        -------
+        self
+        """
+        self._check_common()
+        self._check_parameters()
+        control = self._control()
+        X, y = self._check_X(X, y, y_numeric=True)
+        target = np.ascontiguousarray(y, np.float64)
+        weight = row_weights(X.shape[0], sample_weight)
+        setup = self._setup(X, target, weight, self.C * float(weight.max()))
+        qp = self._qp(target[setup.rows.index], setup.rows.weight)
+        result = setup.solve(qp, None, control, self._warm_alpha(setup, qp))
+        self._publish(result, **self._attributes(setup, X, qp, result))
+        return self
+
+    def _warm_alpha(self, setup: Setup, qp: QP) -> FloatArray | None:
+        last = getattr(self, "_last", None) if self.warm_start else None
+        if last is None or not np.array_equal(last["index"], setup.rows.index):
+            return None
+        return qp.repaired(last["alpha"] * (self.C / last["unit"]))
+
+    def _attributes(self, setup: Setup, X: Any, qp: QP, result: DualResult) -> dict[str, Any]:
+        unit = np.full(qp.n, self.C)
+        plus, minus = (setup.rows.spread(half, X.shape[0], unit) for half in result.alpha.reshape(2, qp.n))
+        coef = plus - minus
+        support = np.flatnonzero(coef)
+        intercept, _ = intercept_and_r(result.multipliers)
+        attributes = {
+            "support_": support.astype(np.int32),
+            "support_vectors_": self._support(X, support),
+            "n_support_": np.array([len(support)], np.int32),
+            "dual_coef_": coef[None, support],
+            "intercept_": np.array([intercept]),
+            "kkt_violation_": result.violation,
+            "fit_status_": int(str(result.status) != "converged"),
+            "shape_fit_": X.shape,
+            "_fitted_kernel": setup.kernel,
+            "_gamma": setup.kernel.gamma,
+            "_precision": np.dtype(setup.dtype).name,
+        }
+        if self.warm_start:
+            attributes["_last"] = {"index": setup.rows.index, "alpha": result.alpha, "unit": self.C}
+        return attributes
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predicted target of each sample."""
+        sums = self._kernel_sums(X, np.asarray(getattr(self, "dual_coef_", np.empty((1, 0)))))
+        return np.asarray(sums.ravel() + self.intercept_[0])
+
+
+class SVR(_KernelRegressor):
+    """ε-support vector regression by parallel decomposition, with a certificate.
+
+    A drop-in for `sklearn.svm.SVR`. Parameters and attributes not listed here are those of `maxmargin.SVC`.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses max(0, |y − f(x)| − epsilon) against ½‖w‖².
+    epsilon : float, default=0.1
+        Half width of the tube inside which errors cost nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import SVR
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> model = SVR(C=10, epsilon=0.05).fit(X, np.sin(X).ravel())
+    >>> model.status_, model.score(X, np.sin(X).ravel()) > 0.99
+    ('converged', True)
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        fit_intercept: bool = True,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        callback: Callable[[dict[str, float]], Any] | None = None,
+        working_set_size: int | None = None,
+        inner_solver: str = "smo",
+        warm_start: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.working_set_size = working_set_size
+        self.inner_solver = inner_solver
+        self.warm_start = warm_start
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("epsilon", self.epsilon, low=0, closed="left", remedy="the half width of the tube")
+
+    def _qp(self, t: FloatArray, weight: FloatArray) -> QP:
+        return epsilon_svr(t, self.epsilon, self.C * weight, self.fit_intercept)
+
+
+class NuSVR(_KernelRegressor):
+    """ν-support vector regression: ν bounds the fraction of samples outside the tube, whose width is found.
+
+    A drop-in for `sklearn.svm.NuSVR`. Parameters and attributes not listed here are those of `maxmargin.SVC`.
+
+    Parameters
+    ----------
+    nu : float in (0, 1], default=0.5
+        Upper bound on the fraction of samples outside the tube, lower bound on that of support vectors.
+    C : float, default=1.0
+        Weight of the losses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import NuSVR
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> NuSVR(C=10, nu=0.3).fit(X, np.sin(X).ravel()).score(X, np.sin(X).ravel()) > 0.99
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        callback: Callable[[dict[str, float]], Any] | None = None,
+        working_set_size: int | None = None,
+        inner_solver: str = "smo",
+        warm_start: bool = False,
+    ) -> None:
+        self.nu = nu
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.working_set_size = working_set_size
+        self.inner_solver = inner_solver
+        self.warm_start = warm_start
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("nu", self.nu, low=0, high=1, closed="right", remedy="the fraction of errors allowed")
+
+    def _qp(self, t: FloatArray, weight: FloatArray) -> QP:
+        return nu_svr(t, self.nu, self.C, weight)
