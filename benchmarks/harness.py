@@ -150,7 +150,7 @@ def _run_once(
         record |= {key: value for key, value in outcome.items() if key in keep_first and key not in record}
         if record["status"] == "ok":
             record["best"] = min(record["times"])
-            if first:
+            if first and cell.judged:
                 model = storage.load_model(job_folder / "model.npz")
                 judged = objectives.evaluate(cell.problem, data, model, record["threads"])
                 record |= dataclasses.asdict(judged) | {"gap": judged.gap}
@@ -170,7 +170,6 @@ def run_job(folder: pathlib.Path, threads: int, limit: float) -> dict[str, Any]:
     ) as process:
         lines: queue.Queue[str] = queue.Queue()
         threading.Thread(target=_pump, args=(process.stdout, lines.put), daemon=True).start()
-        times: list[float] = []
         patience = SETUP_LIMIT
         try:
             while True:
@@ -181,14 +180,14 @@ def run_job(folder: pathlib.Path, threads: int, limit: float) -> dict[str, Any]:
                 kind = event.pop("event")
                 if kind == "start":
                     patience = limit
-                elif kind == "fitted":
-                    times, patience = event["times"], SETUP_LIMIT
+                elif kind == "stop":
+                    patience = SETUP_LIMIT
                 else:
                     return {"status": "ok" if kind == "done" else "error", **event}
         except queue.Empty:
-            if times or patience == SETUP_LIMIT:
-                return {"status": "error", "reason": f"no answer in {SETUP_LIMIT:g} s outside the timed part"}
-            return {"status": "timeout", "reason": f"more than {limit:g} s"}
+            if patience == limit:
+                return {"status": "timeout", "reason": f"more than {limit:g} s"}
+            return {"status": "error", "reason": f"no answer in {SETUP_LIMIT:g} s outside the timed part"}
         finally:
             process.kill()
 
@@ -200,34 +199,38 @@ def _pump(stream: Any, put: Callable[[str], None]) -> None:
 
 
 def judge(records: list[dict[str, Any]], experiment: Experiment) -> None:
-    """Compare objectives among the records that share an optimum; mark those that end above it.
-
-    The dual value decides (relative to the best dual value that anyone reached); a primal value far above the best one
-    betrays a wrong intercept. Without a dual, the primal value decides.
-    """
+    """Compare objectives among the records that share an optimum; mark those that end above it."""
     groups: dict[Any, list[dict[str, Any]]] = {}
     for record in records:
+        record["mark"] = None
         key = (record["dataset"], record["rows"], Problem(**record["problem"]).same_optimum())
-        groups.setdefault(key, []).append(record)
+        if record["status"] == "ok" and record.get("primal") is not None:
+            groups.setdefault(key, []).append(record)
     for group in groups.values():
-        duals = [r["dual"] for r in group if r.get("dual") is not None]
-        primals = [r["primal_best"] for r in group if r.get("primal_best") is not None]
+        primal = min(record["primal_best"] for record in group)
+        dual = max((record["dual"] for record in group if record["dual"] is not None), default=None)
         for record in group:
-            record["mark"] = None
-            if record["status"] != "ok":
-                continue
-            excess, allowed = None, experiment.excess_allowed
-            if record.get("primal") is not None:
-                record["primal_excess"] = _relative(record["primal"] - min(primals), min(primals))
-                excess = record["primal_excess"]
-            if record.get("dual") is not None:
-                record["dual_excess"] = _relative(max(duals) - record["dual"], max(duals))
-                if record["dual_excess"] > experiment.excess_allowed:
-                    excess = record["dual_excess"]
-                else:
-                    allowed = experiment.primal_allowed
-            if excess is not None and not excess <= allowed:
-                record["mark"] = f"objective +{100 * excess:.2g} %"
+            record["primal_excess"] = _relative(record["primal"] - primal, primal)
+            if record["dual"] is not None:
+                record["dual_excess"] = _relative(dual - record["dual"], dual)
+            record["mark"] = _mark(record, experiment)
+
+
+def _mark(record: dict[str, Any], experiment: Experiment) -> str | None:
+    """What is wrong with a model, or None.
+
+    The dual value decides, as the primal value at the same accuracy depends on C and n; without a dual, the primal one.
+    A good dual point does not make a good model, though: its intercept may be wrong, or the point infeasible.
+    """
+    excess = record.get("dual_excess", record["primal_excess"])
+    if not excess <= experiment.excess_allowed:
+        return f"objective +{100 * excess:.2g} %"
+    by_intercept = _relative(record["primal"] - record["primal_best"], record["primal_best"])
+    if not by_intercept <= experiment.intercept_allowed:
+        return f"intercept: objective +{100 * by_intercept:.2g} %"
+    if record.get("infeasible") is not None and not record["infeasible"] <= experiment.infeasible_allowed:
+        return f"infeasible by {100 * record['infeasible']:.2g} % of the bound"
+    return None
 
 
 def _relative(difference: float, scale: float) -> float:

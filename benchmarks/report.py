@@ -146,7 +146,7 @@ def objective_table(experiment: Experiment, records: list[Record]) -> str:
                 if row_name(r) == name and r["solver"] == column and r["status"] == "ok":
                     values = [number(r.get(key), 6) for key in ("primal", "dual")]
                     values += [number(r.get(key), 2) for key in ("gap", "dual_excess", "primal_excess")]
-                    score = "" if r.get("score") is None else f"{100 * r['score']:.2f} %"
+                    score = _score(r)
                     count = "" if r.get("n_support") is None else f"{r['n_support']:,}"
                     lines.append([name, column, *values, score, count, r.get("mark") or ""])
     if len(lines) == 1:
@@ -154,7 +154,7 @@ def objective_table(experiment: Experiment, records: list[Record]) -> str:
     return (
         "## Objectives and scores, by the neutral evaluator\n\n"
         "Excess is relative to the best value that any solver reached; gap is the relative duality gap with the best "
-        "intercept, a bound on the distance to the optimum. Score: accuracy, or R² for regression.\n\n"
+        "intercept, a bound on the distance to the optimum. Score: accuracy, or R².\n\n"
         + markdown(lines)
     )
 
@@ -198,11 +198,18 @@ def markdown(lines: list[list[str]]) -> str:
 
 
 def seconds(value: float) -> str:
-    return f"{value:.3g}" if value >= 1e-2 else f"{1000 * value:.3g}e-3"
+    return f"{value:.3g}"
 
 
 def number(value: float | None, digits: int) -> str:
     return "" if value is None or not math.isfinite(value) else f"{value:.{digits}g}"
+
+
+def _score(record: Record) -> str:
+    if record.get("score") is None:
+        return ""
+    regression = record["problem"]["task"] in ("svr", "nu_svr")
+    return f"R² {record['score']:.4f}" if regression else f"{100 * record['score']:.2f} %"
 
 
 def geometric_mean(values: list[float]) -> float:

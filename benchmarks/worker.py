@@ -1,9 +1,9 @@
 """One timed job in a process of its own: `python -m benchmarks.worker <job folder>`, started by harness.py.
 
 A fresh process per fit gives every solver the same cold heap, makes its peak memory measurable, and can be killed when
-its time is up. Events go to the pipe that was stdout, one JSON object per line: start, fitted, done or error; whatever
-a solver prints goes nowhere. Order: pin the threads, import, warm up on a toy problem of the same kind (thread pools,
-lazy imports), load the data, fit against the clock.
+its time is up. Events go to the pipe that was stdout, one JSON object per line: start and stop around what is timed,
+done or error at the end; whatever a solver prints goes nowhere. Order: pin the threads, import, warm up on a toy
+problem of the same kind (thread pools, lazy imports), load the data, fit against the clock.
 """
 
 from __future__ import annotations
@@ -61,13 +61,15 @@ def _measure(job: dict[str, Any], folder: pathlib.Path, say: Any) -> dict[str, A
     say("start")
     times = [_seconds(solver.fit) for _ in range(job["number"])]
     peak_mb = _memory("VmHWM")
-    say("fitted", times=times)
+    say("stop")
 
     out: dict[str, Any] = {"times": times, "extra": solver.extra()}
     out["memory"] = {"start_mb": start_mb, "data_mb": data_mb, "ready_mb": ready_mb, "peak_mb": peak_mb}
     X_test = solver.form(X_test)
     if job["measure"] == "predict":
+        say("start")
         out["fit_times"], out["times"] = times, [_seconds(lambda: solver.predict(X_test)) for _ in range(3)]
+        say("stop")
     if job["kernel_pass"]:
         X_train = solver.form(storage.load(job["data"]).X_train)
         out["kernel_pass"] = min(_seconds(lambda: solver.predict(X_train)) for _ in range(2))
