@@ -67,16 +67,19 @@ def _run(args: argparse.Namespace) -> None:
     partial = bool(args.solvers or args.rows or args.quick)
     for experiment in _experiments(args.experiments):
         outcome = harness.run(experiment, options, progress=True)
-        path = result_path(experiment.name, draft=partial and not args.save)
+        draft = (partial and not args.save) or not outcome["complete"]
+        path = result_path(experiment.name, draft)
         path.parent.mkdir(exist_ok=True)
-        merged = merge(json.loads(path.read_text()), outcome) if path.exists() and not partial else outcome
+        merged = merge(json.loads(path.read_text()), outcome) if path.exists() and not draft else outcome
         path.write_text(json.dumps(merged, indent=1) + "\n")
         print(f"# {experiment.title}\n\n{report.conditions(outcome)}\n\n{experiment.report(outcome)}\n")
         print(f"Written: benchmarks/results/{path.name}")
+        if not outcome["complete"]:
+            raise SystemExit("interrupted: what was measured so far is a draft")
 
 
 def result_path(name: str, draft: bool) -> pathlib.Path:
-    """Runs with all solvers and rows are results; others are drafts, which git ignores."""
+    """Complete runs with all solvers and rows are results; others are drafts, which git ignores."""
     return RESULTS / (f"{name}.draft.json" if draft else f"{name}.json")
 
 

@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import queue
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from benchmarks import machine, objectives, storage
-from benchmarks.base import Cell, Data, Experiment, Options, Problem, discover
+from benchmarks.base import Cell, Data, Experiment, Model, Options, Problem, discover
 
 QUICK_ROWS = 2000
 SETUP_LIMIT = 900.0  # seconds for imports, loading and warm-up before the clock starts; generous, it is not measured
@@ -36,19 +37,24 @@ def run(experiment: Experiment, options: Options, progress: bool = True) -> dict
     limit = options.time_limit or (60.0 if options.quick else experiment.time_limit)
     rounds = [min(repeat, cell.repeat or repeat) for cell in cells]
     records: list[dict[str, Any]] = []
+    complete = True
     interval = 0.1 if sys.stderr.isatty() else 20  # a log file gets a line now and then
     with (
         tempfile.TemporaryDirectory(prefix="maxmargin-bench-") as scratch,
         tqdm(total=sum(rounds), disable=not progress, unit="fit", mininterval=interval) as bar,
     ):
-        for number, (name, rows, group) in enumerate(_by_data(cells, rounds, options)):
-            data = discover("datasets")[name]().load()
-            data = data.head(rows, QUICK_ROWS if options.quick else None)
-            folder = pathlib.Path(scratch) / f"data{number}"
-            storage.save(data, folder)
-            records += _run_group(group, data, folder, limit, options, bar)
-            for file in folder.iterdir():
-                file.unlink()
+        try:
+            for number, (name, rows, group) in enumerate(_by_data(cells, rounds, options)):
+                data = discover("datasets")[name]().load()
+                data = data.head(rows, QUICK_ROWS if options.quick else None)
+                folder = pathlib.Path(scratch) / f"data{number}"
+                storage.save(data, folder)
+                records += [_record(cell, data, options) for cell, _ in group]
+                _run_group(group, records[-len(group) :], data, folder, limit, bar)
+                shutil.rmtree(folder)
+        except KeyboardInterrupt:  # keep what was measured
+            complete = False
+            records = [record for record in records if record["status"] != "new"]
     judge(records, experiment)
     return {
         "experiment": experiment.name,
@@ -60,6 +66,7 @@ def run(experiment: Experiment, options: Options, progress: bool = True) -> dict
         "repeat": repeat,
         "time_limit": limit,
         "quick": options.quick,
+        "complete": complete,
         "records": records,
     }
 
@@ -78,9 +85,9 @@ def _by_data(cells: list[Cell], rounds: list[int], options: Options) -> Iterator
 
 
 def _run_group(
-    group: Group, data: Data, folder: pathlib.Path, limit: float, options: Options, bar: Any
-) -> list[dict[str, Any]]:
-    records = [_record(cell, data, options) for cell, _ in group]
+    group: Group, records: list[dict[str, Any]], data: Data, folder: pathlib.Path, limit: float, bar: Any
+) -> None:
+    """Run cells that share their rows, turn by turn, and fill their records."""
     solvers = discover("solvers")
     for turn in range(max(turns for _, turns in group)):
         for (cell, turns), record in zip(group, records):
@@ -94,7 +101,6 @@ def _run_group(
             if record["status"] in ("new", "ok"):
                 _run_once(cell, record, data, folder, limit, first=turn == 0)
             bar.update()
-    return records
 
 
 def _record(cell: Cell, data: Data, options: Options) -> dict[str, Any]:
@@ -151,11 +157,18 @@ def _run_once(
         if record["status"] == "ok":
             record["best"] = min(record["times"])
             if first and cell.judged:
-                model = storage.load_model(job_folder / "model.npz")
-                judged = objectives.evaluate(cell.problem, data, model, record["threads"])
-                record |= dataclasses.asdict(judged) | {"gap": judged.gap}
+                record |= _judged(cell, data, storage.load_model(job_folder / "model.npz"), record["threads"])
         elif record["status"] == "timeout":
             record["best"] = None
+
+
+def _judged(cell: Cell, data: Data, model: Model, threads: int) -> dict[str, Any]:
+    """The evaluator's numbers; a model that it cannot read spoils its own cell, not a run of hours."""
+    try:
+        judged = objectives.evaluate(cell.problem, data, model, threads)
+    except (ValueError, IndexError, TypeError) as error:
+        return {"status": "error", "reason": f"the evaluator cannot judge this model: {error}"}
+    return dataclasses.asdict(judged) | {"gap": judged.gap}
 
 
 def run_job(folder: pathlib.Path, threads: int, limit: float) -> dict[str, Any]:
@@ -170,22 +183,20 @@ def run_job(folder: pathlib.Path, threads: int, limit: float) -> dict[str, Any]:
     ) as process:
         lines: queue.Queue[str] = queue.Queue()
         threading.Thread(target=_pump, args=(process.stdout, lines.put), daemon=True).start()
-        patience = SETUP_LIMIT
+        timed = False
         try:
             while True:
-                line = lines.get(timeout=patience)
+                line = lines.get(timeout=limit if timed else SETUP_LIMIT)
                 if not line:
                     return {"status": "error", "reason": f"the process ended with code {process.wait()}"}
                 event = json.loads(line)
                 kind = event.pop("event")
-                if kind == "start":
-                    patience = limit
-                elif kind == "stop":
-                    patience = SETUP_LIMIT
+                if kind in ("start", "stop"):
+                    timed = kind == "start"
                 else:
                     return {"status": "ok" if kind == "done" else "error", **event}
         except queue.Empty:
-            if patience == limit:
+            if timed:
                 return {"status": "timeout", "reason": f"more than {limit:g} s"}
             return {"status": "error", "reason": f"no answer in {SETUP_LIMIT:g} s outside the timed part"}
         finally:

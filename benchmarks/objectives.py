@@ -78,7 +78,8 @@ def evaluate(problem: Problem, data: Data, model: Model, threads: int = 2) -> Ev
 
 def expansion(problem: Problem, X: Any, vectors: Any, coef: np.ndarray, threads: int = 2) -> np.ndarray:
     """K(X, vectors) @ coef for one or several columns of coef, in tiles."""
-    columns = np.asarray(coef, dtype=np.float64).reshape(len(coef), -1)
+    columns = np.asarray(coef, dtype=np.float64)
+    columns = columns[:, None] if columns.ndim == 1 else columns
     n = X.shape[0]
     out = np.zeros((n, columns.shape[1]))
     if n == 0 or len(columns) == 0:
