@@ -214,8 +214,9 @@ def judge(records: list[dict[str, Any]], experiment: Experiment) -> None:
     groups: dict[Any, list[dict[str, Any]]] = {}
     for record in records:
         record["mark"] = None
-        key = (record["dataset"], record["rows"], Problem(**record["problem"]).same_optimum())
         if record["status"] == "ok" and record.get("primal") is not None:
+            problem = Problem(**record["problem"]).same_optimum()
+            key = (record["dataset"], record["rows"], problem, record.get("penalised"))
             groups.setdefault(key, []).append(record)
     for group in groups.values():
         primal = min(record["primal_best"] for record in group)
@@ -224,17 +225,21 @@ def judge(records: list[dict[str, Any]], experiment: Experiment) -> None:
             record["primal_excess"] = _relative(record["primal"] - primal, primal)
             if record["dual"] is not None:
                 record["dual_excess"] = _relative(dual - record["dual"], dual)
-            record["mark"] = _mark(record, experiment)
+        yardsticks = {r["problem"]["tol"]: _excess(r) for r in group if r["solver"] == experiment.yardstick}
+        for record in group:
+            allowed = max(experiment.excess_allowed, 2 * yardsticks.get(record["problem"]["tol"], 0.0))
+            record["mark"] = _mark(record, allowed, experiment)
 
 
-def _mark(record: dict[str, Any], experiment: Experiment) -> str | None:
-    """What is wrong with a model, or None.
+def _excess(record: dict[str, Any]) -> float:
+    """The dual value decides, as the primal one at the same accuracy grows with C and n; without a dual, the primal."""
+    return float(record.get("dual_excess", record["primal_excess"]))
 
-    The dual value decides, as the primal value at the same accuracy depends on C and n; without a dual, the primal one.
-    A good dual point does not make a good model, though: its intercept may be wrong, or the point infeasible.
-    """
-    excess = record.get("dual_excess", record["primal_excess"])
-    if not excess <= experiment.excess_allowed:
+
+def _mark(record: dict[str, Any], allowed: float, experiment: Experiment) -> str | None:
+    """What is wrong with a model, or None. (A good dual point may still have a wrong intercept, or be infeasible.)"""
+    excess = _excess(record)
+    if not excess <= allowed:
         return f"objective +{100 * excess:.2g} %"
     by_intercept = _relative(record["primal"] - record["primal_best"], record["primal_best"])
     if not by_intercept <= experiment.intercept_allowed:

@@ -47,6 +47,7 @@ class Evaluation:
     infeasible: float | None = None
     score: float | None = None
     n_support: int | None = None
+    penalised: bool = False  # the intercept is part of the norm: another problem, with another optimum
 
     @property
     def gap(self) -> float | None:
@@ -259,7 +260,7 @@ def _evaluate_linear(problem: Problem, data: Data, model: LinearModel) -> Evalua
     free_hinge = problem.fit_intercept and not model.penalised and problem.loss == "hinge"
     best = min(own, primal(_kth(y - f, int((y > 0).sum())))) if free_hinge else own
     score = _score(problem, data.y_test, _times(data.X_test, w) + model.intercept)
-    return Evaluation(own, best, None, None, score, int(np.count_nonzero(w)))
+    return Evaluation(own, best, None, None, score, int(np.count_nonzero(w)), model.penalised)
 
 
 def _times(X: Any, w: np.ndarray) -> np.ndarray:

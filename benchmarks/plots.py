@@ -26,7 +26,10 @@ def panels(
     labels: tuple[str, str],
     panel: Callable[[dict[str, Any]], str] = lambda record: record["dataset"],
 ) -> list[pathlib.Path]:
-    """A log-log panel per data set with a line per solver; `value` gives the point of a record, or None."""
+    """A log-log panel per data set with a line per solver, its points in the order of the records.
+
+    `value` gives the point of a record, or None.
+    """
     pyplot = _pyplot()
     lines: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for record in run["records"]:
@@ -41,7 +44,9 @@ def panels(
     order = list(dict.fromkeys(solver for series in lines.values() for solver in series))
     for axis, (name, series) in zip(axes.ravel(), lines.items()):
         for solver, points in series.items():
-            axis.loglog(*zip(*sorted(points)), "o-", ms=4, label=solver, color=f"C{order.index(solver)}")
+            axis.loglog(*zip(*points), "o-", ms=4, label=solver, color=f"C{order.index(solver)}")
+        _readable_ticks(axis.xaxis, axis.get_xlim())
+        _readable_ticks(axis.yaxis, axis.get_ylim())
         axis.set_title(name)
         axis.set_xlabel(labels[0])
         axis.set_ylabel(labels[1])
@@ -55,6 +60,16 @@ def panels(
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
     return [path]
+
+
+def _readable_ticks(axis: Any, limits: tuple[float, float]) -> None:
+    """Within one or two decades label 1, 2 and 5; beyond, matplotlib's powers of ten will do."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_minor_formatter(NullFormatter())
+    if limits[1] / limits[0] < 100:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
 
 
 def time_to_error(run: dict[str, Any], path: pathlib.Path, floor: float = 1e-12) -> list[pathlib.Path]:

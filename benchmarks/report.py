@@ -62,8 +62,12 @@ def reproduce(experiment: Experiment, run: dict[str, Any]) -> str:
         "solvers take turns and the best time counts. Data is given to each solver in the form it likes best, which is "
         "not timed. Objectives and test scores come from one float64 evaluator, never from a solver's own report. Lost "
         "cells are shown as **LOST**; a model whose objective is above the best known by more than "
-        f"{100 * experiment.excess_allowed:g} % is marked and left out of the means."
+        f"{100 * experiment.excess_allowed:g} %{_yardstick(experiment)} is marked and left out of the means."
     )
+
+
+def _yardstick(experiment: Experiment) -> str:
+    return f" (or twice {experiment.yardstick}'s excess at the same tol)" if experiment.yardstick else ""
 
 
 # ---- tables

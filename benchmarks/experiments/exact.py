@@ -20,6 +20,7 @@ ROWS = {"covtype": 50_000, "mnist8": 20_000}
 
 class Exact(Experiment):
     title = "Exact kernel machines"
+    yardstick = "scikit-learn"
     sets = ("ijcnn1", "a9a", "w8a", "covtype", "mnist8", "mv", "cadata")
     solvers = (
         "maxmargin", "scikit-learn", "sklearnex-float32", "sklearnex-float32-dense", "sklearnex-float64", "libsvm",

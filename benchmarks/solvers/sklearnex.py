@@ -19,6 +19,7 @@ ITERATION_CAP = 10_000
 class _Intelex(KernelMachine):
     requires = ("sklearnex", "daal4py")
     package = "scikit-learn-intelex"
+    tasks = ("svc", "nu_svc", "svr", "nu_svr")
     dtype: Any = np.float32
 
     def module(self) -> Any:

@@ -106,13 +106,35 @@ def test_a_missing_peer_says_how_to_get_it():
     assert "pip install" in Absent().skip(GOOD, Data(None, None, None, None))
 
 
-def test_wrong_intercept_and_infeasible_points_are_marked():
+def judged(solver, dual, tol=1e-3, **changes):
+    """A record of a problem whose optimum is 10, as the evaluator fills it."""
+    problem = {"task": "svc", "tol": tol}
+    values = {"primal": 10.0, "primal_best": 10.0, "dual": dual, "infeasible": 0.0}
+    return {"solver": solver, "dataset": "a", "rows": 9, "problem": problem, "status": "ok", **values, **changes}
+
+
+def marks(*records, yardstick=None):
     experiment = Toy([])
-    good = {"primal": 10.0, "primal_best": 10.0, "primal_excess": 0.0, "dual_excess": 0.0, "infeasible": 0.0}
-    assert harness._mark(good, experiment) is None
-    assert harness._mark(good | {"primal": 12.0}, experiment).startswith("intercept")
-    assert harness._mark(good | {"infeasible": 0.5}, experiment).startswith("infeasible")
-    assert harness._mark(good | {"dual_excess": float("nan")}, experiment).startswith("objective")
+    experiment.yardstick = yardstick
+    harness.judge(list(records), experiment)
+    return [record["mark"] for record in records]
+
+
+def test_marks():
+    good = judged("x", 10.0)
+    assert marks(good, judged("y", 9.995), judged("z", 9.9)) == [None, None, "objective +1 %"]
+    assert marks(good, judged("y", float("nan")))[1].startswith("objective")
+    assert marks(good, judged("y", 10.0, primal=12.0))[1].startswith("intercept")
+    assert marks(good, judged("y", 10.0, infeasible=0.5))[1].startswith("infeasible")
+    assert marks(good, judged("y", None, primal=10.1, primal_best=10.1))[1] == "objective +1 %"
+    elsewhere = judged("y", 5.0) | {"rows": 8}
+    assert marks(good, elsewhere) == [None, None]
+
+
+def test_the_yardstick_says_what_a_tolerance_is_worth():
+    best, ours, libsvm, other = (judged("x", 10.0, 1e-5), judged("x", 9.97), judged("s", 9.98), judged("o", 9.9))
+    assert marks(best, ours, libsvm, other) == [None, "objective +0.3 %", "objective +0.2 %", "objective +1 %"]
+    assert marks(best, ours, libsvm, other, yardstick="s") == [None, None, None, "objective +1 %"]
 
 
 def test_lost_cells_are_shown_as_lost_and_marked_ones_left_out_of_the_mean():
