@@ -1,0 +1,1 @@
+"""One file per experiment; found by listing this folder."""

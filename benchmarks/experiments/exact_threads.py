@@ -1,0 +1,66 @@
+"""One thread against two (or as many as `--threads` says): speed-up and efficiency of a fit.
+
+Each process is pinned to as many cores as it has threads. Goal: 1.7 times faster on 2 cores.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks import report
+from benchmarks.base import Cell, Experiment, Options, Problem, discover
+from benchmarks.experiments.exact import ROWS
+
+GOAL = 0.85  # efficiency: 1.7 on 2 cores
+
+
+class ExactThreads(Experiment):
+    title = "Exact kernel machines: threads"
+    sets = ("ijcnn1", "a9a", "covtype", "mnist8", "mv")
+    solvers = ("maxmargin", "sklearnex-float32")
+
+    def cells(self, options: Options) -> list[Cell]:
+        known = discover("datasets")
+        counts = [1]
+        while counts[-1] < max(2, options.threads):
+            counts.append(min(2 * counts[-1], max(2, options.threads)))
+        return [
+            Cell(
+                name,
+                solver,
+                Problem("svr" if known[name].task == "regression" else "svc", **known[name].kernel),
+                rows=ROWS.get(name),
+                threads=threads,
+                label=f"{threads} threads",
+            )
+            for name in self.chosen_sets(options)
+            for solver in self.chosen_solvers(options)
+            for threads in counts
+        ]
+
+    def report(self, run: dict[str, Any]) -> str:
+        counts = sorted({r["threads"] for r in run["records"]})
+        head = ["set", "solver", *(f"{t} thread{'s' if t > 1 else ''}, s" for t in counts), "speed-up", "efficiency"]
+        lines = [[*head, "goal"]]
+        efficiencies = []
+        for name in report.rows_of(run["records"]):
+            for solver in report.columns_of(self, run["records"]):
+                times = {
+                    r["threads"]: r["best"]
+                    for r in run["records"]
+                    if report.row_name(r) == name and r["solver"] == solver and r["status"] == "ok"
+                }
+                if set(times) != set(counts):
+                    continue
+                speedup = times[counts[0]] / times[counts[-1]]
+                efficiency = speedup / (counts[-1] / counts[0])
+                verdict = ""
+                if solver == self.baseline:
+                    efficiencies.append(efficiency)
+                    verdict = "reached" if efficiency >= GOAL else "LOST"
+                shown = [report.seconds(times[t]) for t in counts]
+                lines.append([name, solver, *shown, f"{speedup:.2f}×", f"{100 * efficiency:.0f} %", verdict])
+        mean = ""
+        if efficiencies:
+            mean = f"\n\nGeometric mean of our efficiency: {100 * report.geometric_mean(efficiencies):.0f} %."
+        return "\n\n".join(p for p in (report.markdown(lines) + mean, report.reasons(run["records"])) if p)

@@ -1,0 +1,51 @@
+"""What a result was measured on: cores, instruction set, versions. No host names, no paths."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import pathlib
+import platform
+import subprocess
+
+PACKAGES = (
+    "maxmargin", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "libsvm-official", "liblinear-official",
+)  # fmt: skip
+
+
+def hardware() -> str:
+    """Such as "2-core x86-64 (AVX2)"."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    machine = platform.machine().replace("x86_64", "x86-64").replace("AMD64", "x86-64")
+    try:
+        text = pathlib.Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return f"{cores}-core {machine}"
+    flags = set(next((line for line in text.splitlines() if line.startswith("flags")), "").split())
+    levels = (("avx512f", "AVX-512"), ("avx2", "AVX2"), ("avx", "AVX"))
+    level = next((name for flag, name in levels if flag in flags), "")
+    return f"{cores}-core {machine}" + (f" ({level})" if level else "")
+
+
+def versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def commit() -> str | None:
+    """The revision that was measured, with a + when files were changed."""
+    here = pathlib.Path(__file__).parent
+    try:
+        git = ["git", "-C", str(here)]
+        revision = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
+        changed = subprocess.run(
+            [*git, "status", "--porcelain", "--", "../src", "../native"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return revision.stdout.strip() + ("+" if changed.stdout.strip() else "")

@@ -1,0 +1,1 @@
+"""One file per solver, ours or a peer; found by listing this folder."""

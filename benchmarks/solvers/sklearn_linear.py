@@ -1,0 +1,69 @@
+"""scikit-learn's LinearSVC (LIBLINEAR inside) and SGDClassifier (plain stochastic gradient descent on the same sum)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.base import Data, LinearModel, Problem, Solver
+
+
+class _Linear(Solver):
+    requires = ("sklearn",)
+    package = "scikit-learn"
+    tasks = ("linear",)
+    penalised = False
+    estimator: Any
+
+    def skip(self, problem: Problem, data: Data) -> str | None:
+        reason = super().skip(problem, data)
+        if reason is None and len(np.unique(data.y_train)) > 2:
+            return "the evaluator judges linear models of two classes"
+        return reason
+
+    def form(self, X: Any) -> Any:
+        return X.astype(np.float64)
+
+    def fit(self) -> None:
+        self.estimator.fit(self.X, self.y)
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.asarray(self.estimator.predict(X))
+
+    def model(self, X_test: Any) -> LinearModel:
+        intercept = float(np.ravel(self.estimator.intercept_)[0]) if self.intercept else 0.0
+        return LinearModel(self.estimator.coef_.ravel(), intercept, penalised=self.intercept and self.penalised)
+
+    def extra(self) -> dict[str, float]:
+        return {"iterations": float(np.max(self.estimator.n_iter_))}
+
+
+class LinearSVC(_Linear):
+    name = "sklearn-linearsvc"
+    penalised = True
+
+    def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
+        from sklearn import svm
+
+        self.X, self.y, self.intercept = X, y, problem.fit_intercept
+        dual = problem.loss == "hinge" or X.shape[0] < X.shape[1]
+        self.estimator = svm.LinearSVC(
+            C=problem.C, loss=problem.loss, tol=problem.tol, fit_intercept=problem.fit_intercept, dual=dual,
+            random_state=0,
+        )  # fmt: skip
+
+
+class SGD(_Linear):
+    """½‖w‖² + C·Σ loss is n·C times SGDClassifier's objective with alpha = 1/(n·C)."""
+
+    name = "sklearn-sgd"
+
+    def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
+        from sklearn.linear_model import SGDClassifier
+
+        self.X, self.y, self.intercept = X, y, problem.fit_intercept
+        self.estimator = SGDClassifier(
+            loss=problem.loss, alpha=1.0 / (X.shape[0] * problem.C), tol=problem.tol, random_state=0,
+            fit_intercept=problem.fit_intercept, max_iter=1000, n_jobs=threads,
+        )  # fmt: skip

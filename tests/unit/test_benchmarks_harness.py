@@ -1,0 +1,182 @@
+"""The harness end to end on toys: real workers, skip reasons, errors, limits, marks, and what tables say of them."""
+
+import json
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+
+from benchmarks import cli, harness, machine, report
+from benchmarks.base import Cell, Data, Experiment, Options, Problem, Solver, discover
+
+GOOD = Problem("svc", C=1.0, gamma=0.25)
+
+
+class Toy(Experiment):
+    name = "toy"
+    title = "Toy"
+    baseline = "scikit-learn"
+    repeat = 2
+
+    def __init__(self, cells):
+        self._cells = cells
+
+    def cells(self, options):
+        return self._cells
+
+
+@pytest.fixture(scope="module")
+def toy_run():
+    hopeless = Problem("svc", C=1.0, gamma=0.25, tol=1e3)  # stops before the first step: far from the optimum
+    experiment = Toy(
+        [
+            Cell("iris_binary", "scikit-learn", GOOD, kernel_pass=True),
+            Cell("iris_binary", "scikit-learn", hopeless, repeat=1, label="hopeless"),
+            Cell("iris_binary", "scikit-learn", Problem("svc", fit_intercept=False), label="no intercept"),
+            Cell("iris_binary", "scikit-learn", Problem("nu_svc", nu=0.99), label="infeasible"),
+            Cell("iris", "scikit-learn", GOOD, measure="predict", repeat=1, threads=1),
+        ]
+    )
+    return experiment, harness.run(experiment, Options(), progress=False)
+
+
+def find(run, label="", dataset="iris_binary"):
+    return next(r for r in run["records"] if r["label"] == label and r["dataset"] == dataset)
+
+
+def test_a_good_cell_is_timed_judged_and_unmarked(toy_run):
+    record = find(toy_run[1])
+    assert record["status"] == "ok" and record["mark"] is None
+    assert len(record["times"]) == 2 and record["best"] == min(record["times"])
+    assert record["dual_excess"] == 0 and 0 <= record["gap"] < 1e-2 and record["score"] > 0.95
+    assert record["kernel_pass"] > 0 and record["extra"]["iterations"] > 0
+    assert record["memory"]["peak_mb"] >= record["memory"]["start_mb"] > 0
+
+
+def test_a_wrong_model_is_marked(toy_run):
+    record = find(toy_run[1], "hopeless")
+    assert record["status"] == "ok" and len(record["times"]) == 1
+    assert record["dual_excess"] > 0.1 and record["mark"].startswith("objective +")
+
+
+def test_skips_and_errors_carry_their_reason(toy_run):
+    skipped, failed = find(toy_run[1], "no intercept"), find(toy_run[1], "infeasible")
+    assert skipped["status"] == "skipped" and skipped["reason"] == "always fits an intercept"
+    assert failed["status"] == "error" and "ValueError" in failed["reason"] and "nu" in failed["reason"]
+    notes = report.reasons(toy_run[1]["records"])
+    assert skipped["reason"] in notes and failed["reason"] in notes
+
+
+def test_prediction_of_a_multiclass_model(toy_run):
+    record = find(toy_run[1], dataset="iris")
+    assert record["status"] == "ok" and record["threads"] == 1
+    assert len(record["times"]) == 3 and len(record["fit_times"]) == 1
+    assert record["score"] > 0.95 and record["primal"] is None
+
+
+def test_the_page_is_whole_and_tells_no_secrets(toy_run):
+    experiment, run = toy_run
+    text = report.page(experiment, json.loads(json.dumps(run)))
+    assert "iris_binary svc C=1 γ=0.25 (150 × 4)" in text and machine.hardware() in text
+    assert str(pathlib.Path.home()) not in json.dumps(run) + text
+    assert str(pathlib.Path(__file__).resolve().parents[2]) not in json.dumps(run) + text
+
+
+def test_a_job_past_its_limit_is_killed():
+    experiment = Toy([Cell("iris", "scikit-learn", GOOD, number=10_000_000)])
+    record = harness.run(experiment, Options(time_limit=0.3), progress=False)["records"][0]
+    assert record["status"] == "timeout" and record["best"] is None and "0.3 s" in record["reason"]
+
+
+def test_tighter_tolerances_are_not_tried_after_a_timeout():
+    cell = Cell("iris", "scikit-learn", Problem("svc", tol=1e-5))
+    late = {"solver": "scikit-learn", "problem": {"tol": 1e-3}, "status": "timeout", "measure": "fit"}
+    data = Data(None, None, None, None)
+    assert "tol 0.001" in harness._why_not(cell, data, discover("solvers"), [late])
+    assert harness._why_not(cell, data, discover("solvers"), [late | {"status": "ok"}]) is None
+
+
+def test_a_missing_peer_says_how_to_get_it():
+    class Absent(Solver):
+        requires = ("no_such_module_anywhere",)
+        tasks = ("svc",)
+
+    assert "pip install" in Absent().skip(GOOD, Data(None, None, None, None))
+
+
+def judged(solver, dual, tol=1e-3, **changes):
+    """A record of a problem whose optimum is 10, as the evaluator fills it."""
+    problem = {"task": "svc", "tol": tol}
+    values = {"primal": 10.0, "primal_best": 10.0, "dual": dual, "infeasible": 0.0}
+    return {"solver": solver, "dataset": "a", "rows": 9, "problem": problem, "status": "ok", **values, **changes}
+
+
+def marks(*records, yardstick=None):
+    experiment = Toy([])
+    experiment.yardstick = yardstick
+    harness.judge(list(records), experiment)
+    return [record["mark"] for record in records]
+
+
+def test_marks():
+    good = judged("x", 10.0)
+    assert marks(good, judged("y", 9.995), judged("z", 9.9)) == [None, None, "objective +1 %"]
+    assert marks(good, judged("y", float("nan")))[1].startswith("objective")
+    assert marks(good, judged("y", 10.0, primal=12.0))[1].startswith("intercept")
+    assert marks(good, judged("y", 10.0, infeasible=0.5))[1].startswith("infeasible")
+    assert marks(good, judged("y", None, primal=10.1, primal_best=10.1))[1] == "objective +1 %"
+    elsewhere = judged("y", 5.0) | {"rows": 8}
+    assert marks(good, elsewhere) == [None, None]
+
+
+def test_the_yardstick_says_what_a_tolerance_is_worth():
+    best, ours, libsvm, other = (judged("x", 10.0, 1e-5), judged("x", 9.97), judged("s", 9.98), judged("o", 9.9))
+    assert marks(best, ours, libsvm, other) == [None, "objective +0.3 %", "objective +0.2 %", "objective +1 %"]
+    assert marks(best, ours, libsvm, other, yardstick="s") == [None, None, None, "objective +1 %"]
+
+
+def test_lost_cells_are_shown_as_lost_and_marked_ones_left_out_of_the_mean():
+    ours = {"status": "ok", "best": 2.0, "mark": None}
+    slower, faster = {"status": "ok", "best": 8.0, "mark": None}, {"status": "ok", "best": 1.0, "mark": None}
+    wrong = {"status": "ok", "best": 1.0, "mark": "objective +3 %"}
+    late = {"status": "timeout", "best": None, "reason": "more than 60 s"}
+    ratios = []
+    assert report.time_cell(ours, ours, ratios) == "2"
+    assert report.time_cell(slower, ours, ratios) == "8 (4×)"
+    assert report.time_cell(faster, ours, ratios) == "1 (0.5×) **LOST**"
+    assert report.time_cell(wrong, ours, ratios) == "1 (0.5×), objective +3 %"
+    assert report.time_cell(late, ours, ratios) == "> 60 (> 30×)"
+    assert report.time_cell(late, late, ratios).startswith("**LOST**")
+    assert report.time_cell(ours | {"mark": "objective +3 %"}, None, []) == "2, objective +3 %"
+    assert ratios == [4.0, 0.5, 30.0]
+    assert report.geometric_mean([4.0, 0.25]) == pytest.approx(1.0)
+
+
+def test_a_partial_run_keeps_other_data_sets_but_not_other_conditions():
+    conditions = {"hardware": "h", "versions": {}, "threads": 2, "quick": False}
+    old = conditions | {"records": [{"dataset": "a", "best": 1}, {"dataset": "b", "best": 1}]}
+    new = conditions | {"records": [{"dataset": "b", "best": 2}]}
+    assert cli.merge(old, new)["records"] == [{"dataset": "a", "best": 1}, {"dataset": "b", "best": 2}]
+    assert cli.merge(old | {"threads": 1}, new)["records"] == new["records"]
+
+
+def test_everything_is_found_and_makes_cells():
+    sets, solvers = discover("datasets"), discover("solvers")
+    assert {"ijcnn1", "iris_binary"} <= set(sets) and {"maxmargin", "scikit-learn", "libsvm"} <= set(solvers)
+    for make in discover("experiments").values():
+        experiment = make()
+        for cell in experiment.cells(Options(quick=True)):
+            assert cell.dataset in sets and cell.solver in solvers
+        assert experiment.title and experiment.baseline in solvers
+    with pytest.raises(SystemExit, match="unknown set nonsense: choose among ijcnn1"):
+        discover("experiments")["exact"]().cells(Options(sets=["nonsense"]))
+
+
+@pytest.mark.parametrize("name", ["abalone", "phishing", "susy", "reuters"])
+def test_stand_ins_are_seeded_and_say_so(name, monkeypatch):
+    monkeypatch.delenv("MAXMARGIN_DATA", raising=False)
+    first, second = (discover("datasets")[name]().load() for _ in range(2))
+    assert first.source == "generated" and first.X_train.shape[1] == first.X_test.shape[1]
+    assert abs(first.X_train - second.X_train).max() == 0 and (first.y_train == second.y_train).all()
