@@ -1,0 +1,255 @@
+"""How good is an answer: feasibility, primal, dual, duality gap and KKT violation in plain NumPy float64.
+
+Slow, obvious, and sharing no code with the core, so that it can judge it. For the QP of `formulations`, with
+f_i = Σ_v s_v a_v K(i, v mod n), score_v = c_v − f_{v mod n} and one multiplier b_g per group,
+
+    r_v    = −s_v (score_v − b_g)                 the gradient of the Lagrangian; −r_v is v's margin error
+    primal = ½ Σ_v s_v a_v f_v + Σ_v upper_v max(0, −r_v) + Σ_g b_g target_g    the regularised loss
+    dual   = −(½ aᵀQa + pᵀa)                      a lower bound of the primal when a is feasible
+    gap    = primal − dual = Σ_v [a_v r_v + upper_v max(0, −r_v)]
+
+Every term of the last sum is ≥ 0 for 0 ≤ a ≤ upper, so the gap is summed that way and suffers no cancellation. It holds
+when Σ s a meets the targets; `bounds` and `equality` say how far a is from that.
+
+    violation = max over groups of  max_{up} score − min_{low} score;  without groups the largest projected gradient
+
+Cost: one kernel block per pair (sample, sample with a non-zero coefficient), in blocks of rows: n² values never exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin.problem import formulations
+from maxmargin.problem.formulations import QP
+from maxmargin.problem.kernels import Kernel, resolve_gamma
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+#: The whole Gram matrix, or a function of row and column indices that returns that block of it.
+Gram: TypeAlias = FloatArray | Callable[[IntArray, IntArray], FloatArray]
+
+BLOCK_VALUES = 2**22  # kernel values at a time: 32 MB of float64
+AT_BOUND = 1e-12  # relative to upper: nearer than this is rounding, and counts as at the bound
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known about a point of the QP. All values are absolute; `relative_gap` is gap / max(|primal|, |dual|)."""
+
+    bounds: float  # largest distance of an alpha from [0, upper]
+    equality: float  # largest |Σ s a − target|
+    primal: float
+    dual: float
+    gap: float
+    violation: float
+    multipliers: FloatArray
+
+    @property
+    def infeasibility(self) -> float:
+        return max(self.bounds, self.equality)
+
+    @property
+    def relative_gap(self) -> float:
+        return self.gap / max(abs(self.primal), abs(self.dual), float(np.finfo(float).tiny))
+
+
+def certify(qp: QP, gram: Gram, alpha: ArrayLike, multipliers: ArrayLike | None = None) -> Certificate:
+    """Judge `alpha`; without `multipliers` those that make the primal smallest for this alpha are used.
+
+    Parameters
+    ----------
+    qp : QP
+    gram : array of shape (n, n), or callable
+        Kernel values between the n samples, or `gram(rows, columns)` that returns the block for two index arrays.
+    alpha : array of shape (n_variables,)
+    multipliers : array with one number per group, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.problem.certificates import certify
+    >>> from maxmargin.problem.formulations import c_svc
+    >>> x, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
+    >>> answer = certify(c_svc(y, upper=np.full(2, 10.0)), x @ x.T, alpha=[0.5, 0.5])
+    >>> answer.primal, answer.dual, answer.gap
+    (0.5, 0.5, 0.0)
+    """
+    a = np.asarray(alpha, dtype=np.float64)
+    if a.shape != (qp.n_variables,):
+        raise ValueError(f"alpha.shape == {a.shape}, expected ({qp.n_variables},): one value per variable of the QP")
+    sample = np.arange(qp.n_variables) % qp.n
+    f = decision_values(gram, formulations.coefficients(qp, a))[sample]
+    score = qp.center - f
+    if multipliers is None:
+        b = best_multipliers(qp, score)
+    else:
+        b = np.array(multipliers, dtype=np.float64).reshape(-1)
+        if b.shape != qp.targets.shape:
+            raise ValueError(f"{len(b)} multipliers given, but the QP has {len(qp.targets)} equality groups")
+    r = -qp.sign * (score - (b[qp.group] if len(b) else 0.0))
+    slack = np.maximum(-r, 0)
+    norm = float(qp.sign * a @ f)
+    members = [qp.group == g for g in range(len(b))]
+    missed = [abs(qp.sign[m] @ a[m] - target) for m, target in zip(members, qp.targets)]
+    return Certificate(
+        bounds=float(np.maximum(np.maximum(-a, a - qp.upper), 0).max(initial=0)),
+        equality=float(max(missed, default=0.0)),
+        primal=float(0.5 * norm + qp.upper @ slack + b @ qp.targets),
+        dual=float(-(0.5 * norm + qp.linear @ a)),
+        gap=float((a * r + qp.upper * slack).sum()),
+        violation=kkt_violation(score, a, qp.upper, qp.sign, qp.group, len(b)),
+        multipliers=b,
+    )
+
+
+def decision_values(gram: Gram, coef: FloatArray) -> FloatArray:
+    """f = K·coef, in blocks of rows and with the columns of non-zero coefficients only."""
+    columns = np.flatnonzero(coef)
+    f = np.zeros(len(coef))
+    block = max(1, BLOCK_VALUES // max(1, len(columns)))
+    for start in range(0, len(coef), block):
+        rows = np.arange(start, min(start + block, len(coef)))
+        values = gram(rows, columns) if callable(gram) else gram[np.ix_(rows, columns)]
+        f[rows] = np.asarray(values, dtype=np.float64) @ coef[columns]
+    return f
+
+
+def kernel_block(kernel: Kernel, X: Any) -> Gram:
+    """A kernel on samples as `gram(rows, columns)`; for a precomputed kernel X is the Gram matrix itself."""
+    if kernel.name == "precomputed":
+        return lambda rows, columns: np.asarray(_dense(X[rows][:, columns]), dtype=np.float64)
+    return lambda rows, columns: kernel(X[rows], X[columns])
+
+
+def kkt_violation(
+    score: FloatArray, alpha: FloatArray, upper: FloatArray, sign: FloatArray, group: NDArray[np.int8], n_groups: int
+) -> float:
+    """The largest pair violation inside a group; without groups the largest projected gradient. At least 0."""
+    can_grow = alpha < upper * (1 - AT_BOUND)
+    can_shrink = alpha > upper * AT_BOUND
+    up = np.where(sign > 0, can_grow, can_shrink)
+    low = np.where(sign > 0, can_shrink, can_grow)
+    if n_groups == 0:
+        return float(max(score[up].max(initial=0), (-score[low]).max(initial=0)))
+    worst = 0.0
+    for g in range(n_groups):
+        mine = group == g
+        worst = max(worst, score[up & mine].max(initial=-np.inf) - score[low & mine].min(initial=np.inf))
+    return float(worst)
+
+
+def best_multipliers(qp: QP, score: FloatArray) -> FloatArray:
+    """For each group the b that makes the primal smallest with f held fixed."""
+    best = [
+        _smallest_loss(qp.sign[mine], score[mine], qp.upper[mine], float(target))
+        for mine, target in ((qp.group == g, t) for g, t in enumerate(qp.targets))
+    ]
+    return np.array(best, dtype=np.float64)
+
+
+def _smallest_loss(sign: FloatArray, score: FloatArray, upper: FloatArray, target: float) -> float:
+    """argmin_b Σ upper max(0, s (score − b)) + b·target; the middle when a whole interval is optimal.
+
+    The slope is target − Σ_{s=+1, score>b} upper + Σ_{s=−1, score<b} upper: it grows by `upper` at each score.
+    """
+    order = np.argsort(score, kind="stable")
+    knots = score[order]
+    if len(knots) == 0:
+        return 0.0
+    slope_after = target - upper[sign > 0].sum() + np.cumsum(upper[order])  # on (knots[i], knots[i + 1])
+    rounding = 1e-12 * max(abs(target), upper.sum())
+    first = int(np.argmax(slope_after >= -rounding))  # from here on the loss no longer falls
+    last = min(int(np.searchsorted(slope_after, rounding, side="right")), len(knots) - 1)  # from here on it rises
+    if slope_after[0] - upper[order[0]] > -rounding:  # already flat before the first knot: no left end
+        return float(knots[last])
+    return float(0.5 * (knots[first] + knots[max(first, last)]))
+
+
+def certify_fit(estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Certificate:
+    """Judge a fitted SVC (two classes), NuSVC (two classes), SVR, NuSVR or OneClassSVM from its public attributes.
+
+    Anything with scikit-learn's parameters, `support_`, `dual_coef_` and `intercept_` will do, scikit-learn's own
+    estimators included. X, y and sample_weight are those of the fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.svm import SVC
+    >>> from maxmargin.problem.certificates import certify_fit
+    >>> X, y = make_classification(random_state=0)
+    >>> certify_fit(SVC(tol=1e-8).fit(X, y), X, y).relative_gap < 1e-6
+    True
+    """
+    params = estimator.get_params(deep=False)
+    X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+    n = X.shape[0]
+    weight = np.ones(n) if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, np.float64), (n,))
+    if len(getattr(estimator, "classes_", "ab")) != 2:
+        raise ValueError(f"certify_fit judges two classes, not {len(estimator.classes_)}: certify each pair's fit")
+    coef = np.zeros(n)
+    coef[estimator.support_] = np.ravel(_dense(estimator.dual_coef_))
+    intercept = float(np.ravel(estimator.intercept_)[0])
+    qp, alpha, multipliers = _as_qp(estimator, params, y, weight, coef, intercept)
+    gram = kernel_block(_kernel_of(estimator, params, X, weight), X)
+    if multipliers is None:  # ν-SVR keeps its tube to itself: the best one for the published intercept
+        sample = np.arange(2 * n) % n
+        error = qp.sign * (qp.center - decision_values(gram, coef)[sample] - intercept)
+        tube = _smallest_loss(np.ones(2 * n), error, qp.upper, float(qp.targets[0] - qp.targets[1]))
+        multipliers = np.array([intercept + tube, intercept - tube])
+    return certify(qp, gram, alpha, multipliers)
+
+
+def _as_qp(
+    estimator: Any, params: dict[str, Any], y: Any, weight: FloatArray, coef: FloatArray, intercept: float
+) -> tuple[QP, FloatArray, FloatArray | None]:
+    """QP, alpha and multipliers (None: unknown) behind one coefficient per sample and an intercept."""
+    with_intercept = params.get("fit_intercept", True)
+    published = np.array([intercept] if with_intercept else [])
+    if hasattr(estimator, "classes_"):
+        sign, weight = _two_classes(estimator, y, weight)
+        if "nu" not in params:
+            return formulations.c_svc(sign, params["C"] * weight, with_intercept), sign * coef, published
+        qp = formulations.nu_svc(sign, params["nu"], weight)
+        rho = params["nu"] * weight.sum() / max(np.abs(coef).sum(), np.finfo(float).tiny)  # fits divide by it
+        return qp, sign * coef * rho, rho * (intercept + np.array([-1.0, 1.0]))
+    if "C" not in params:
+        return formulations.one_class(params["nu"], weight), coef, published
+    t = np.asarray(y, dtype=np.float64).ravel()
+    split = np.maximum(np.concatenate([coef, -coef]), 0)
+    if "nu" not in params:
+        return formulations.epsilon_svr(t, params["epsilon"], params["C"] * weight, with_intercept), split, published
+    qp = formulations.nu_svr(t, params["nu"], params["C"], weight)
+    # When the tube closes (ε = 0), a and a* are both non-zero, which their difference does not show: what is missing
+    # from Σ(a + a*) is spread over the room that is left, equally on both sides.
+    room = qp.upper[: len(t)] - np.abs(coef)
+    missing = 0.5 * (qp.targets[0] - qp.targets[1] - split.sum())
+    share = np.clip(missing / room.sum(), 0, 1) if room.sum() > 0 else 0.0
+    return qp, split + np.tile(share * room, 2), None
+
+
+def _two_classes(estimator: Any, y: Any, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """±1 labels and weights with the class weights in them."""
+    second = (np.asarray(y).ravel() == estimator.classes_[1]).astype(np.intp)
+    factors = np.asarray(getattr(estimator, "class_weight_", np.ones(2)), dtype=np.float64)
+    return 2.0 * second - 1.0, weight * factors[second]
+
+
+def _kernel_of(estimator: Any, params: dict[str, Any], X: Any, weight: FloatArray) -> Kernel:
+    kernel = params.get("kernel", "linear")
+    if callable(kernel):
+        return Kernel("callable", function=kernel)
+    gamma = getattr(estimator, "gamma_", getattr(estimator, "_gamma", None))  # resolved by the fit, or by our rule
+    if gamma is None:
+        gamma = 1.0 if kernel == "precomputed" else resolve_gamma(params.get("gamma", "scale"), X, weight)
+    return Kernel(kernel, float(gamma), float(params.get("coef0", 0.0)), params.get("degree", 3))
+
+
+def _dense(values: Any) -> Any:
+    return values.toarray() if sp.issparse(values) else values
