@@ -132,7 +132,7 @@ def time_cell(record: Record | None, ours: Record | None, ratios: list[float]) -
     mark = f", {record['mark']}" if record.get("mark") else ""
     if record is ours:
         return f"**LOST** {text}{mark}" if late or mark else text
-    if ours is None or ours["status"] != "ok":
+    if ours is None or ours["status"] != "ok" or ours.get("mark"):  # no ratio to a model that is not one
         return text + mark
     value = (float(record["reason"].split()[2]) if late else record["best"]) / ours["best"]
     lost = ""

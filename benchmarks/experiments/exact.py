@@ -65,16 +65,18 @@ class Exact(Experiment):
 def goal_table(experiment: Experiment, run: dict[str, Any]) -> str:
     """Geometric mean and smallest ratio against each peer, taking the fastest of its variants that is not marked."""
     lines = [["against", "goal", "geometric mean", "smallest", "verdict"]]
-    records = [r for r in run["records"] if r["label"] == "" and r["status"] == "ok"]
+    records = [r for r in run["records"] if r["label"] == "" and r["status"] != "skipped"]
     for peer, (variants, goal) in GOALS.items():
-        ratios = []
+        ratios, failed = [], False
         for name in report.rows_of(records):
             cells = {r["solver"]: r for r in records if report.row_name(r) == name}
-            times = [cells[v]["best"] for v in variants if v in cells and not cells[v]["mark"]]
-            if experiment.baseline in cells and times:
-                ratios.append(min(times) / cells[experiment.baseline]["best"])
+            good = {solver: r["best"] for solver, r in cells.items() if r["status"] == "ok" and not r["mark"]}
+            times = [good[variant] for variant in variants if variant in good]
+            failed |= experiment.baseline in cells and experiment.baseline not in good
+            if experiment.baseline in good and times:
+                ratios.append(min(times) / good[experiment.baseline])
         if ratios:
             mean = report.geometric_mean(ratios)
-            verdict = "reached" if mean >= goal and min(ratios) >= 1 else "LOST"
+            verdict = "reached" if mean >= goal and min(ratios) >= 1 and not failed else "LOST"
             lines.append([peer, f"{goal:g}×, slower on none", f"{mean:.3g}×", f"{min(ratios):.3g}×", verdict])
     return "## Goals\n\n" + report.markdown(lines) + "\n" if len(lines) > 1 else ""

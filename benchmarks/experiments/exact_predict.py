@@ -10,6 +10,7 @@ class ExactPredict(Experiment):
     title = "Exact kernel machines: prediction"
     sets = ("ijcnn1", "a9a", "mnist8")
     solvers = ("maxmargin", "scikit-learn", "sklearnex-float32", "sklearnex-float32-dense", "sklearnex-float64")
+    yardstick = "scikit-learn"
     repeat = 1  # a worker predicts three times; the best counts
 
     def cells(self, options: Options) -> list[Cell]:

@@ -20,6 +20,7 @@ class ExactScaling(Experiment):
     title = "Exact kernel machines: time against n"
     sets = ("covtype",)
     solvers = ("maxmargin", "sklearnex-float32", "scikit-learn")
+    yardstick = "scikit-learn"
     repeat = 1
 
     def cells(self, options: Options) -> list[Cell]:

@@ -150,8 +150,31 @@ def test_lost_cells_are_shown_as_lost_and_marked_ones_left_out_of_the_mean():
     assert report.time_cell(late, ours, ratios) == "> 60 (> 30×)"
     assert report.time_cell(late, late, ratios).startswith("**LOST**")
     assert report.time_cell(ours | {"mark": "objective +3 %"}, None, []) == "2, objective +3 %"
+    assert report.time_cell(slower, ours | {"mark": "objective +3 %"}, ratios) == "8"
     assert ratios == [4.0, 0.5, 30.0]
     assert report.geometric_mean([4.0, 0.25]) == pytest.approx(1.0)
+
+
+def test_goals_are_lost_by_one_slow_or_one_wrong_cell():
+    from benchmarks.experiments.exact import goal_table
+
+    shape = {"features": 2, "sparse": False, "label": "", "mark": None}
+    problem = {"task": "svc", "C": 1.0, "kernel": "rbf", "gamma": 1.0}
+
+    def verdicts(*times, **changes):
+        records = []
+        for name, (ours, sklearn, intelex) in zip("abc", times):
+            for solver, best in (("maxmargin", ours), ("scikit-learn", sklearn), ("sklearnex-float32", intelex)):
+                record = {"dataset": name, "rows": 9, "solver": solver, "problem": problem, "status": "ok", **shape}
+                records.append(record | {"best": best})
+        records[0] |= changes
+        table = goal_table(discover("experiments")["exact"](), {"records": records})
+        return [line.split("|")[-2].strip() for line in table.splitlines() if "slower" in line]
+
+    assert verdicts((1, 20, 5), (1, 13, 4)) == ["reached", "reached"]
+    assert verdicts((1, 20, 50), (1, 13, 0.9)) == ["reached", "LOST"]
+    assert verdicts((1, 20, 5), (1, 13, 4), mark="objective +3 %") == ["LOST", "LOST"]
+    assert verdicts((1, 20, 5), (1, 13, 4), status="timeout") == ["LOST", "LOST"]
 
 
 def test_a_partial_run_keeps_other_data_sets_but_not_other_conditions():
