@@ -40,6 +40,7 @@ class Part {
         halves_(halves),
         threads_(threads),
         scratch_(threads) {
+    tile_place_.assign(n_, -1);
     active_.resize(n_);
     std::iota(active_.begin(), active_.end(), index_t(0));
     position_ = active_;
@@ -116,17 +117,46 @@ class Part {
     for (index_t i = 0; i < count; ++i) beta_[place(variable[i])] = beta[i];
   }
 
-  // K between the given samples, out[i · ld + j]; native kernels only.
-  void tile_of(const index_t* id, index_t count, T* out, index_t ld) {
-    std::vector<index_t> rows(count);
-    for (index_t i = 0; i < count; ++i) rows[i] = row_[id[i]];
-    packed_rows_.pack(*points_, rows.data(), count);
-    std::vector<T*> to(count);
-    Buffer<T>& wide = tile_buffer_;
-    const index_t width = stride(count);
-    for (index_t i = 0; i < count; ++i) to[i] = wide.ensure(count * width) + i * width;
-    kernel_rows(SampleList<T>{points_, rows.data(), count}, packed_rows_, to.data(), scratch_, threads_);
-    for (index_t i = 0; i < count; ++i) std::copy(to[i], to[i] + count, out + i * ld);
+  // K between the given samples (distinct), tile[i · ld + j], rows padded with zeros; native kernels only.
+  // Samples that were in the last tile keep their entries: only rows of newcomers are computed, and mirrored.
+  struct Tile {
+    const T* data;
+    index_t ld;
+  };
+  Tile tile_of(const index_t* id, index_t count) {
+    const index_t ld = stride(count);
+    T* out = tile_[turn_ ^ 1].ensure(ld * ld);
+    const T* last = tile_[turn_].data();
+    std::vector<index_t> fresh, rows(count), fresh_rows, from(count);
+    for (index_t i = 0; i < count; ++i) {
+      rows[i] = row_[id[i]];
+      from[i] = tile_place_[id[i]];
+      if (from[i] < 0) {
+        fresh.push_back(i);
+        fresh_rows.push_back(rows[i]);
+      }
+    }
+    if (!fresh.empty()) {
+      std::vector<T*> to(fresh.size());
+      for (std::size_t i = 0; i < fresh.size(); ++i) to[i] = out + fresh[i] * ld;
+      packed_rows_.pack(*points_, fresh_rows.data(), index_t(fresh.size()));
+      kernel_rows(SampleList<T>{points_, rows.data(), count}, packed_rows_, to.data(), scratch_, threads_);
+    }
+#pragma omp parallel for num_threads(threads_) schedule(static) if (count > 256)
+    for (index_t i = 0; i < count; ++i) {
+      T* row = out + i * ld;
+      if (from[i] >= 0) {
+        const T* old = last + from[i] * tile_ld_;
+        for (index_t j = 0; j < count; ++j) row[j] = from[j] >= 0 ? old[from[j]] : out[j * ld + i];
+      }
+      std::fill(row + count, row + ld, T(0));
+    }
+    for (index_t j : tile_id_) tile_place_[j] = -1;
+    tile_id_.assign(id, id + count);
+    for (index_t i = 0; i < count; ++i) tile_place_[id[i]] = i;
+    tile_ld_ = ld;
+    turn_ ^= 1;
+    return {out, ld};
   }
 
   std::vector<index_t> missing(const index_t* id, index_t count) const {
@@ -138,50 +168,43 @@ class Part {
 
   // Rows from outside (callable, precomputed): block[i · size() + j]. All must fit; the caller sends few enough.
   void put(const index_t* id, index_t count, const double* block) {
-    const std::uint64_t since = cache_->now();
-    for (index_t i = 0; i < count; ++i) {
-      T* to = cache_->insert(id[i], since);
-      for (index_t j = 0; j < size(); ++j) to[j] = T(block[i * size() + j]);
-    }
+    cache_->begin_turn();
+    const auto to = cache_->place(std::vector<index_t>(id, id + count));
+    for (std::size_t i = 0; i < to.size(); ++i)
+      for (index_t j = 0; j < size(); ++j) to[i][j] = T(block[index_t(i) * size() + j]);
   }
 
   // f += Σ_i coef_i K(·, id_i): cached rows are read, missing ones computed together and kept where there is room.
   // Returns how many were found in the cache.
   index_t update(const index_t* id, index_t count, const double* coef) {
-    const std::uint64_t since = cache_->now();
+    cache_->begin_turn();
     std::vector<const T*> held;
-    std::vector<double> held_coef, loose_coef;
-    std::vector<index_t> fresh_row, loose_row;
-    std::vector<T*> fresh_to;
-    index_t hits = 0;
+    std::vector<double> held_coef, missing_coef;
+    std::vector<index_t> absent, row;
     for (index_t i = 0; i < count; ++i)
-      if (const T* row = cache_->find(id[i])) {
+      if (const T* found = cache_->find(id[i])) {
         cache_->touch(id[i]);
-        held.push_back(row);
-        held_coef.push_back(coef[i]);
-        ++hits;
-      }
-    for (index_t i = 0; i < count; ++i) {
-      if (cache_->find(id[i])) continue;
-      if (T* to = cache_->insert(id[i], since)) {
-        fresh_row.push_back(row_[id[i]]);
-        fresh_to.push_back(to);
-        held.push_back(to);
+        held.push_back(found);
         held_coef.push_back(coef[i]);
       } else {
-        loose_row.push_back(row_[id[i]]);
-        loose_coef.push_back(coef[i]);
+        absent.push_back(id[i]);
+        row.push_back(row_[id[i]]);
+        missing_coef.push_back(coef[i]);
       }
-    }
+    const index_t hits = index_t(held.size());
+    const std::vector<T*> fresh = cache_->place(absent);
+    const index_t stored = index_t(fresh.size()), loose = index_t(absent.size()) - stored;
+    held.insert(held.end(), fresh.begin(), fresh.end());
+    held_coef.insert(held_coef.end(), missing_coef.begin(), missing_coef.begin() + stored);
     const SampleList<T> list = samples();
-    if (!fresh_row.empty()) {
-      packed_rows_.pack(*points_, fresh_row.data(), index_t(fresh_row.size()));
-      kernel_rows(list, packed_rows_, fresh_to.data(), scratch_, threads_);
+    if (stored > 0) {
+      packed_rows_.pack(*points_, row.data(), stored);
+      kernel_rows(list, packed_rows_, fresh.data(), scratch_, threads_);
     }
     add_rows(held, held_coef);
-    if (!loose_row.empty()) {
-      packed_rows_.pack(*points_, loose_row.data(), index_t(loose_row.size()));
-      kernel_sum(list, packed_rows_, loose_coef.data(), 1, 0, f_.data(), 0, scratch_, threads_);
+    if (loose > 0) {
+      packed_rows_.pack(*points_, row.data() + stored, loose);
+      kernel_sum(list, packed_rows_, missing_coef.data() + stored, 1, 0, f_.data(), 0, scratch_, threads_);
     }
     return hits;
   }
@@ -282,15 +305,19 @@ class Part {
     const auto ids = cache_->ids();
     std::vector<index_t> rows;
     for (index_t id : ids) rows.push_back(row_[id]);
-    if (rows.empty()) return;
-    const index_t added = size() - from, width = stride(added);
-    packed_rows_.pack(*points_, rows.data(), index_t(rows.size()));
-    // Tiles write whole panels, so go through a buffer of some rows at a time and copy.
-    std::vector<T*> to(rows.size());
-    T* wide = tile_buffer_.ensure(width * index_t(rows.size()));
-    for (std::size_t i = 0; i < rows.size(); ++i) to[i] = wide + index_t(i) * width;
-    kernel_rows(SampleList<T>{points_, &active_row_[from], added}, packed_rows_, to.data(), scratch_, threads_);
-    for (std::size_t i = 0; i < rows.size(); ++i) std::copy(to[i], to[i] + added, cache_->find(ids[i]) + from);
+    if (rows.empty() || from == size()) return;
+    // Tiles write whole panels, so they go through a buffer of some rows at a time.
+    const index_t added = size() - from, width = stride(added), count = index_t(rows.size());
+    const index_t step = std::clamp<index_t>((index_t(1) << 22) / std::max<index_t>(1, width), 16, count + 16);
+    for (index_t first = 0; first < count; first += step) {
+      const index_t some = std::min(step, count - first);
+      std::vector<T*> to(some);
+      T* wide = wide_.ensure(width * step);
+      for (index_t i = 0; i < some; ++i) to[i] = wide + i * width;
+      packed_rows_.pack(*points_, rows.data() + first, some);
+      kernel_rows(SampleList<T>{points_, &active_row_[from], added}, packed_rows_, to.data(), scratch_, threads_);
+      for (index_t i = 0; i < some; ++i) std::copy(to[i], to[i] + added, cache_->find(ids[first + i]) + from);
+    }
   }
 
   static void take(std::vector<std::pair<double, index_t>>& all, index_t k, double sign, std::vector<index_t>& ids,
@@ -331,7 +358,11 @@ class Part {
   std::vector<double> center_, lo_, hi_, beta_, f_;
   std::vector<std::int8_t> group_;
   bool keep_packed_ = false;
-  Buffer<T> packed_, tile_buffer_;
+  Buffer<T> tile_[2];
+  int turn_ = 0;
+  index_t tile_ld_ = 0;
+  std::vector<index_t> tile_id_, tile_place_;
+  Buffer<T> packed_, wide_;
   PackedRows<T> packed_rows_;
   std::vector<TileScratch<T>> scratch_;
   std::unique_ptr<RowCache<T>> cache_;

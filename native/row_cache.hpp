@@ -6,10 +6,12 @@
 #pragma once
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <new>
+#include <numeric>
 #include <vector>
 
 #include "matrix.hpp"
@@ -38,24 +40,37 @@ class RowCache {
   index_t slots() const { return index_t(id_of_.size()); }
   index_t stride() const { return stride_; }
   T* find(index_t id) const { return slot_of_[id] < 0 ? nullptr : memory_ + slot_of_[id] * stride_; }
-  void touch(index_t id) { stamp_[slot_of_[id]] = ++clock_; }
+  // Begin a turn: rows found or placed from now on are kept to its end.
+  void begin_turn() { ++turn_; }
+  void touch(index_t id) { stamp_[slot_of_[id]] = turn_; }
 
-  // A slot for a new row: a free one, or that of the row used longest ago unless it was used at or after `keep_since`.
-  T* insert(index_t id, std::uint64_t keep_since) {
-    index_t slot = -1;
-    if (used_ < slots()) {
-      slot = used_++;
-    } else {
-      slot = oldest(keep_since);
-      if (slot < 0) return nullptr;
-      slot_of_[id_of_[slot]] = -1;
+  // Slots for new rows, in the order of ids: unused memory, then the rows used longest ago. Fewer slots than ids come
+  // back when this turn's rows fill the cache.
+  std::vector<T*> place(const std::vector<index_t>& ids) {
+    std::vector<index_t> old;
+    for (index_t s = 0; s < used_; ++s)
+      if (stamp_[s] < turn_) old.push_back(s);
+    const auto older = [&](index_t a, index_t b) { return stamp_[a] != stamp_[b] ? stamp_[a] < stamp_[b] : a < b; };
+    const std::size_t need = std::min(ids.size(), old.size());
+    std::partial_sort(old.begin(), old.begin() + need, old.end(), older);
+    std::vector<T*> out;
+    std::size_t next = 0;
+    for (index_t id : ids) {
+      index_t slot = -1;
+      if (used_ < slots())
+        slot = used_++;
+      else if (next < need)
+        slot = old[next++];
+      else
+        break;
+      if (id_of_[slot] >= 0) slot_of_[id_of_[slot]] = -1;
+      id_of_[slot] = id;
+      slot_of_[id] = slot;
+      stamp_[slot] = turn_;
+      out.push_back(memory_ + slot * stride_);
     }
-    id_of_[slot] = id;
-    slot_of_[id] = slot;
-    stamp_[slot] = ++clock_;
-    return memory_ + slot * stride_;
+    return out;
   }
-  std::uint64_t now() const { return clock_ + 1; }
 
   // Keep columns[0 .. count) of every row (ascending), and cut the memory anew for rows of `stride`.
   void shrink(const index_t* columns, index_t count, index_t stride) {
@@ -93,37 +108,22 @@ class RowCache {
     std::copy(stamps.begin(), stamps.end(), stamp_.begin());
   }
 
-  // A second-chance scan would be O(1); n slots are few (thousands) beside the work of filling one.
-  index_t oldest(std::uint64_t keep_since) const {
-    index_t best = -1;
-    std::uint64_t when = keep_since;
-    for (index_t s = 0; s < slots(); ++s)
-      if (stamp_[s] < when) {
-        when = stamp_[s];
-        best = s;
-      }
-    return best;
-  }
-
   void keep_newest(index_t count, index_t old_count) {
-    std::vector<std::uint64_t> sorted(stamp_.begin(), stamp_.begin() + used_);
-    std::sort(sorted.begin(), sorted.end());
-    const std::uint64_t from = count > 0 ? sorted[used_ - count] : std::numeric_limits<std::uint64_t>::max();
-    index_t kept = 0;
-    for (index_t s = 0; s < used_; ++s) {
-      if (stamp_[s] < from) {
-        slot_of_[id_of_[s]] = -1;
-        continue;
-      }
-      if (kept != s) {
-        std::memcpy(memory_ + kept * stride_, memory_ + s * stride_, std::size_t(old_count) * sizeof(T));
-        id_of_[kept] = id_of_[s];
-        stamp_[kept] = stamp_[s];
-        slot_of_[id_of_[kept]] = kept;
-      }
-      ++kept;
+    std::vector<index_t> order(used_);
+    std::iota(order.begin(), order.end(), index_t(0));
+    std::stable_sort(order.begin(), order.end(), [&](index_t a, index_t b) { return stamp_[a] > stamp_[b]; });
+    for (index_t i = count; i < used_; ++i) slot_of_[id_of_[order[i]]] = -1;
+    order.resize(count);
+    std::sort(order.begin(), order.end());
+    for (index_t to = 0; to < count; ++to) {
+      const index_t from = order[to];  // ≥ to, so nothing unread is overwritten
+      if (from == to) continue;
+      std::memcpy(memory_ + to * stride_, memory_ + from * stride_, std::size_t(old_count) * sizeof(T));
+      id_of_[to] = id_of_[from];
+      stamp_[to] = stamp_[from];
+      slot_of_[id_of_[to]] = to;
     }
-    used_ = kept;
+    used_ = count;
   }
 
   std::vector<index_t> slot_of_, id_of_;
@@ -131,7 +131,7 @@ class RowCache {
   std::size_t capacity_, mapped_ = 0;
   T* memory_ = nullptr;
   index_t stride_ = 0, used_ = 0;
-  std::uint64_t clock_ = 0;
+  std::uint64_t turn_ = 0;
 };
 
 }  // namespace maxmargin

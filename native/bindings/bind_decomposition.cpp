@@ -68,13 +68,17 @@ void bind_part(nb::module_& m, const char* name) {
           nb::arg("variable"), nb::arg("beta"))
       .def(
           "tile",
-          [](Self& s, In<index_t> id, InOut2<T> out) {
-            if (out.shape(0) < id.shape(0) || out.shape(1) < id.shape(0))
-              throw std::invalid_argument("Part.tile: out is too small");
-            nb::gil_scoped_release release;
-            s.tile_of(id.data(), index_t(id.shape(0)), out.data(), index_t(out.shape(1)));
+          [](nb::handle_t<Self> self, In<index_t> id) {
+            Self& s = nb::cast<Self&>(self);
+            typename Self::Tile tile;
+            {
+              nb::gil_scoped_release release;
+              tile = s.tile_of(id.data(), index_t(id.shape(0)));
+            }
+            return nb::ndarray<nb::numpy, const T, nb::ndim<2>>(tile.data, {std::size_t(tile.ld), std::size_t(tile.ld)},
+                                                                self);
           },
-          nb::arg("id"), nb::arg("out"), "out[:q, :q] = K between the samples.")
+          nb::arg("id"), "K between distinct samples, zero-padded; valid until the call after next.")
       .def(
           "missing",
           [](const Self& s, In<index_t> id) { return to_numpy(s.missing(id.data(), index_t(id.shape(0)))); },

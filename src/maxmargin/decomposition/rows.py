@@ -2,7 +2,7 @@
 
 A source knows the samples of one QP by id 0 … n−1 and offers
     part(...)                 the per-sample state with its row cache
-    tile(part, ids, out)      K between a few samples
+    tile(part, ids)           K between a few samples, zero-padded to a multiple of 16
     update(part, ids, coef)   f += Σ coef_i K(·, i) over the part's active samples; returns cache hits
     sum(ids, others, coef)    Σ coef_i K(others_i, ·) at some samples, nothing cached
     pieces(n, m)              slices of range(n) such that one sum over m rows stays well under a second
@@ -60,8 +60,8 @@ class NativeRows:
         s = self.samples
         return s.Part(s.points, self.rows, center, lo, hi, beta, group, f, int(cache_bytes), s.threads)
 
-    def tile(self, part: Any, ids: IntArray, out: NDArray[Any]) -> None:
-        part.tile(ids, out)
+    def tile(self, part: Any, ids: IntArray) -> NDArray[Any]:
+        return np.asarray(part.tile(ids))
 
     def update(self, part: Any, ids: IntArray, coef: FloatArray) -> int:
         return int(part.update(ids, coef))
@@ -93,8 +93,10 @@ class GivenRows:
         Part = _core.Part32 if self.dtype == np.float32 else _core.Part64
         return Part(None, self.rows, center, lo, hi, beta, group, f, int(cache_bytes), self.threads)
 
-    def tile(self, part: Any, ids: IntArray, out: NDArray[Any]) -> None:
+    def tile(self, part: Any, ids: IntArray) -> NDArray[Any]:
+        out = np.zeros((-(-len(ids) // 16) * 16,) * 2, self.dtype)
         out[: len(ids), : len(ids)] = self.block(ids, ids)
+        return out
 
     def update(self, part: Any, ids: IntArray, coef: FloatArray) -> int:
         hits = 0

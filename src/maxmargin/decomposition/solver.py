@@ -99,8 +99,6 @@ class Decomposition:
             )
             self.left: list[tuple[IntArray, FloatArray]] = []  # inactive samples, and the β that their f reflects
             self.dual = self._dual_value()
-        width = -(-min(self.size, self.qp.n_variables) // 16) * 16
-        self.tile = np.zeros((width, width), self.kernel.dtype)
         checked = stalls = 0
         since_shrink = 0
         while True:
@@ -209,16 +207,13 @@ class Decomposition:
         return self.working_set.select(groups, np.where(zero, 1.0, np.where(full, 2.0, 0.0)))
 
     def _tile(self, samples: IntArray, column: IntArray) -> NDArray[Any]:
+        """K between the working set's variables, zero-padded for the core's vectors."""
+        if len(samples) == len(column):
+            return np.asarray(self.kernel.tile(self.part, samples[column]))
+        small = self.kernel.tile(self.part, samples)  # regression: both halves of a sample are in
         q = len(column)
-        ld = -(-q // 16) * 16
-        tile = self.tile.ravel()[: ld * ld].reshape(ld, ld)
-        if len(samples) == q:
-            self.kernel.tile(self.part, samples if self.halves == 1 else samples[column], tile)
-        else:
-            small = np.zeros((-(-len(samples) // 16) * 16,) * 2, self.kernel.dtype)
-            self.kernel.tile(self.part, samples, small)
-            tile[:q, :q] = small[np.ix_(column, column)]
-        tile[:q, q:] = 0
+        tile = np.zeros((-(-q // 16) * 16,) * 2, small.dtype)
+        tile[:q, :q] = small[np.ix_(column, column)]
         return tile
 
     def _shrink(self) -> None:
