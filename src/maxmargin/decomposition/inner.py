@@ -153,11 +153,13 @@ def finish(
 ) -> InnerResult:
     """The result for the point `best` of the sub-QP, put back into the working set's `alpha`.
 
-    A point that misses tol and has a higher objective than the start is not handed out: the start is.
+    A point that is not feasible, or misses tol with a higher objective than the start's, is not handed out: the start is.
     """
     grad = problem.gradient(best)
     violation = problem.violation(best, grad)
-    if violation > tol and not problem.change(best, grad) <= 0:  # also true for NaN
+    missed = np.abs(problem.A @ best - problem.b).max(initial=0)
+    feasible = missed <= 1e-10 * problem.upper.max(initial=0) * len(best)  # NaN compares as not feasible
+    if not (feasible and (violation <= tol or problem.change(best, grad) <= 0)):
         best = problem.start
         violation = problem.violation(best, problem.grad)
     whole = alpha.copy()

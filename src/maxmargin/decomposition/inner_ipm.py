@@ -8,13 +8,13 @@ Each iteration takes one Newton step on these equations with μ in place of the 
 complement (39)-(44), twice with the same factors: predictor (μ = 0), then corrector (μ by (45), second-order terms).
 
 Where we differ from the paper, and why
-  - It uses upper/100 as the smallest start of z and s (47). They are gradients, not alphas: we take a hundredth of the
-    largest gradient, so that neither scaling Q nor scaling the bounds changes the iterates. Likewise the "1" in (46) is
-    the mean of Q's diagonal.
+  - It uses upper/100 as the smallest start of g, t and also of z and s (47). The last two are gradients, not alphas: we
+    take a tenth of the largest gradient, so that neither scaling Q nor scaling the bounds changes the iterates, and
+    upper/10 for the others. Likewise the "1" in (46) is the mean of Q's diagonal.
   - (45) gives μ = 0 after a full predictor step and never more than 1/100 of the average product. After a short step that
     is too little to come off the boundary (the paper's trouble with ν): we then keep more, Mehrotra's (1 − ξ)³.
-  - The iterates are inside the box. What is judged and returned is a vertex-like point: variables whose multiplier
-    dominates are put on their bound, and the equalities are restored on the others.
+  - The iterates are inside the box. What is judged and returned has the variables whose multiplier dominates on their
+    bound, and the equalities restored on the others.
   - A working set whose Cholesky factorisation fails gets a multiple of the identity added, in the Newton matrix only: the
     steps become shorter, the solution stays the same, and `note` says so.
 
@@ -30,9 +30,10 @@ from scipy.linalg import lapack, solve_triangular
 
 from maxmargin.decomposition.inner import FloatArray, GroupArray, InnerResult, SubQP, finish, reduce
 
-TO_BOUNDARY = 0.99  # of the way to the nearest bound
-ON_BOUND = 1e-2  # a variable is put on its bound when (largest diagonal of Q)·distance < this · multiplier
-PATIENCE = 10  # iterations without a smaller violation before giving up
+TO_BOUNDARY = 0.995  # of the way to the nearest bound
+FLOOR = 0.1  # smallest start of a distance (in upper) and of a multiplier (in the largest gradient)
+NEAR = 1e-2  # on the bound: distance < NEAR · upper, and (largest diagonal of Q) · distance < NEAR · multiplier
+PATIENCE = 10  # iterations in which neither the violation nor the products g∘z, t∘s shrink, before giving up
 
 
 class FactorisationError(ArithmeticError):
@@ -54,8 +55,8 @@ def solve_inner(
     problem = reduce(Q, grad, alpha, upper, sign, group, n_groups)
     if len(problem) == 0 or problem.violation(problem.start, problem.grad) <= tol:
         return finish(problem, alpha, problem.start, 0, tol)
-    system = ReducedSystem(problem.Q, problem.A)
-    best, best_violation = problem.start, np.inf
+    system = ReducedSystem(problem)
+    best, best_violation, best_products = problem.start, np.inf, np.inf
     iteration, last_gain, note = 0, 0, ""
     try:
         point = _start(problem, system)
@@ -67,6 +68,8 @@ def solve_inner(
             violation = problem.violation(candidate, problem.gradient(candidate))
             if violation < best_violation:
                 best, best_violation, last_gain = candidate, violation, iteration
+            if point.products() < 0.9 * best_products:
+                best_products, last_gain = point.products(), iteration
             if best_violation <= tol or iteration - last_gain >= PATIENCE:
                 break
     except FactorisationError as error:
@@ -94,10 +97,12 @@ class Point:
 class ReducedSystem:
     """(38) for the present diagonal: −(Q + D) Δa + Aᵀ Δy = c1,  A Δa + Q2 Δy = c2, by (39)-(44)."""
 
-    def __init__(self, Q: FloatArray, A: FloatArray) -> None:
-        self._Q, self._A = Q, A
-        self._work = np.empty_like(Q)
-        self.scale = max(float(np.abs(Q.diagonal()).mean()), float(np.finfo(float).tiny))
+    def __init__(self, problem: SubQP) -> None:
+        self._Q, self._A = problem.Q, problem.A
+        self._work = np.empty_like(problem.Q)
+        # what "1" means for Q; a Q of zeros leaves gradients per alpha as the only unit
+        linear = float(np.abs(problem.grad).max() / problem.upper.mean())
+        self.scale = float(np.abs(problem.Q.diagonal()).mean()) or linear or 1.0
         self.ridge = 0.0  # largest multiple of the identity that had to be added
 
     def factorise(self, diagonal: FloatArray | float, Q2: float = 0.0) -> None:
@@ -109,7 +114,7 @@ class ReducedSystem:
             self._L1, failed = lapack.dpotrf(self._work.T, lower=1, clean=0, overwrite_a=1)
             if not failed:
                 break
-            ridge = max(100 * ridge, 1e-12 * self.scale)
+            ridge = max(10 * ridge, 1e-12 * self.scale)
             if ridge > 1e6 * self.scale:
                 raise FactorisationError("the reduced KKT system could not be factorised")
         self.ridge = max(self.ridge, ridge)
@@ -130,9 +135,9 @@ def _start(problem: SubQP, system: ReducedSystem) -> Point:
     system.factorise(system.scale, Q2=1.0 / system.scale)
     a, y = system.solve(p, problem.b)
     upper = problem.upper
-    a = np.clip(a, upper / 100, upper - upper / 100)
+    a = np.clip(a, FLOOR * upper, upper - FLOOR * upper)
     residual = problem.gradient(a) - y @ problem.A
-    floor = max(float(np.abs(residual).max()), float(np.finfo(float).tiny)) / 100
+    floor = max(float(np.abs(residual).max()), float(np.finfo(float).tiny)) * FLOOR
     return Point(a, y, a.copy(), upper - a, np.maximum(residual, 0) + floor, np.maximum(-residual, 0) + floor)
 
 
@@ -173,14 +178,12 @@ def _to_boundary(point: Point, d: Point) -> float:
 
 def _on_bounds(problem: SubQP, point: Point) -> FloatArray:
     """A feasible point: on the bounds where the multipliers say so, equalities restored on the others."""
-    stiffest = max(float(problem.Q.diagonal().max()), float(np.finfo(float).tiny))
-    low = stiffest * point.g < ON_BOUND * point.z
-    high = stiffest * point.t < ON_BOUND * point.s
-    clash = low & high
+    stiffest = max(float(problem.Q.diagonal().max()), 0.0)
+    low = (point.g < NEAR * problem.upper) & (stiffest * point.g < NEAR * point.z)
+    high = (point.t < NEAR * problem.upper) & (stiffest * point.t < NEAR * point.s)
     a = np.clip(point.a, 0, problem.upper)
-    a[low & (~clash | (point.g <= point.t))] = 0
-    at_top = high & (~clash | (point.g > point.t))
-    a[at_top] = problem.upper[at_top]
+    a[low] = 0
+    a[high] = problem.upper[high]
     return restore(problem, a)
 
 
@@ -188,15 +191,16 @@ def restore(problem: SubQP, a: FloatArray) -> FloatArray:
     """Meet A a = b by moving variables inside the box in proportion to their room; bounds give way if they must."""
     for row, target in zip(problem.A, problem.b):
         mine = row != 0
+        rounding = 4 * np.finfo(float).eps * float(problem.upper @ mine)
         for _ in range(3):  # the second pass removes the first one's rounding
             missing = float(target - row @ a)
-            if missing == 0:
+            if abs(missing) <= rounding:
                 break
-            inside = np.where(mine, np.minimum(a, problem.upper - a), 0.0)
-            if inside.sum() < abs(missing):  # not enough room inside: use all there is in the direction needed
-                inside = np.where(mine, np.where(row * missing > 0, problem.upper - a, a), 0.0)
-            total = float(inside.sum())
+            room = np.where(mine, np.minimum(a, problem.upper - a), 0.0)
+            if room.sum() < abs(missing):  # not enough inside: all there is in the direction needed
+                room = np.where(mine, np.where(row * missing > 0, problem.upper - a, a), 0.0)
+            total = float(room.sum())
             if total <= 0:
                 break
-            a = np.clip(a + row * inside * (missing / total), 0, problem.upper)
+            a = np.clip(a + row * room * (missing / total), 0, problem.upper)
     return a
