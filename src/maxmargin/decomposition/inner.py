@@ -166,3 +166,39 @@ def finish(
     whole[problem.kept] = best
     ok = bool(violation <= tol)
     return InnerResult(whole, violation, iterations, ok, note if ok else note or "tol not reached")
+
+
+def solve_tile(
+    name: str,
+    tile: NDArray[np.floating],
+    beta: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    score: FloatArray,
+    group: GroupArray,
+    n_groups: int,
+    tol: float,
+    max_steps: int,
+) -> tuple[int, bool]:
+    """The sub-QP in the outer loop's variables β = s∘a, with a padded kernel tile; `beta` and `score` change in place.
+
+    Returns iterations, and whether the solver of that name failed and SMO finished in its place.
+    """
+    from maxmargin import _core
+
+    fell_back, iterations = False, 0
+    if name != "smo":
+        q = len(beta)
+        sign = np.where(low < 0, -1.0, 1.0)
+        K = tile[:q, :q].astype(np.float64)
+        result = inner_solver(name)(
+            K * np.outer(sign, sign), -sign * score, sign * beta, sign * np.where(low < 0, low, high), sign, group,
+            n_groups, tol,
+        )
+        score -= K @ (sign * result.alpha - beta)
+        beta[:] = sign * result.alpha
+        if result.ok:
+            return result.iterations, False
+        fell_back, iterations = True, result.iterations
+    steps, _ = _core.inner_smo(tile, beta, low, high, score, group, n_groups, tol, max_steps)
+    return iterations + steps, fell_back

@@ -151,7 +151,8 @@ class _StepSize:
         w = np.where(moved, Qd, 0.0)
         for row in self._A * moved:
             w -= row * (float(row @ w) / max(float(row @ row), 1.0))
-        long, short = float(d @ d) / bend, bend / float(w @ w)
+        long, square = float(d @ d) / bend, float(w @ w)
+        short = bend / square if square > 0 else long
         self._recent = [*self._recent[-(MEMORY - 1) :], short]
         if short < self._ratio * long:
             theta = min(self._recent)
@@ -190,13 +191,17 @@ def project_sum(
     lowest, highest = float((bottom - signed).min()), float((top - signed).max())  # all ramps flat outside
     root = _root(residual, min(max(0.0, lowest), highest), lowest, highest, enough)
     x = np.minimum(np.maximum(signed + root, bottom), top)
-    for _ in range(2):  # r is linear around the root: what is left is spread over the variables that are inside
-        inside = (x > bottom) & (x < top)
-        left = x.sum() - target
-        if left == 0 or not inside.any():
+    for _ in range(3):  # r is linear around the root: what is left is spread over the variables that are inside
+        left = float(x.sum()) - target
+        if abs(left) <= enough:
             break
-        x[inside] -= left / np.count_nonzero(inside)
-        x = np.minimum(np.maximum(x, bottom), top)
+        share = ((x > bottom) & (x < top)).astype(np.float64)
+        if not share.any():  # λ is too coarse to see the corner's neighbour: the variable nearest to its ramp
+            room = x > bottom if left > 0 else x < top
+            if not room.any():
+                break
+            share[np.argmin(np.where(room, np.abs(signed + root - x), np.inf))] = 1
+        x = np.minimum(np.maximum(x - left / share.sum() * share, bottom), top)
     return np.abs(x), root
 
 

@@ -32,7 +32,7 @@ from maxmargin.decomposition.inner import FloatArray, GroupArray, InnerResult, S
 
 TO_BOUNDARY = 0.995  # of the way to the nearest bound
 FLOOR = 0.1  # smallest start of a distance (in upper) and of a multiplier (in the largest gradient)
-NEAR = 1e-2  # on the bound: distance < NEAR · upper, and (largest diagonal of Q) · distance < NEAR · multiplier
+NEAR = 1e-2  # on the bound: what the distance is worth as a gradient is less than this part of the multiplier
 PATIENCE = 10  # iterations in which neither the violation nor the products g∘z, t∘s shrink, before giving up
 
 
@@ -178,9 +178,9 @@ def _to_boundary(point: Point, d: Point) -> float:
 
 def _on_bounds(problem: SubQP, point: Point) -> FloatArray:
     """A feasible point: on the bounds where the multipliers say so, equalities restored on the others."""
-    stiffest = max(float(problem.Q.diagonal().max()), 0.0)
-    low = (point.g < NEAR * problem.upper) & (stiffest * point.g < NEAR * point.z)
-    high = (point.t < NEAR * problem.upper) & (stiffest * point.t < NEAR * point.s)
+    per_distance = np.maximum(problem.Q.diagonal().max(), max(point.z.max(), point.s.max()) / problem.upper)
+    low = per_distance * point.g < NEAR * point.z
+    high = per_distance * point.t < NEAR * point.s
     a = np.clip(point.a, 0, problem.upper)
     a[low] = 0
     a[high] = problem.upper[high]
