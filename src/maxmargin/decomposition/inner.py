@@ -1,16 +1,16 @@
 """The QP inside a decomposition step, its stopping rule, and the three solvers of it behind one shape.
 
-    minimise ½ aᵀQa + pᵀa   s.t.  0 ≤ a_v ≤ upper_v,   Σ_{v in group g} s_v a_v as at the start        (no groups: box only)
+    minimise ½ aᵀQa + pᵀa   s.t.  0 ≤ a_v ≤ upper_v,   Σ_{v in group g} s_v a_v as at the start   (no groups: box only)
 
     solve_inner(Q, grad, alpha, upper, sign, group, n_groups, tol) -> InnerResult
 
-Q is q×q float64 with Q_vw = s_v s_w K(v, w); `grad` is the gradient at `alpha`, the feasible start, so that p need not be
-known and the variables outside the working set are already in it. All three stop on the same number,
+Q is q×q float64 with Q_vw = s_v s_w K(v, w); `grad` is the gradient at `alpha`, the feasible start, so that p need not
+be known and the variables outside the working set are already in it. All three stop on the same number,
 
-    score = −s∘grad,   violation = max over groups of max_{up} score − min_{low} score          (see problem.formulations)
+    score = −s∘grad,   violation = max over groups of max_{up} score − min_{low} score     (see problem.formulations)
 
-(without groups: the largest projected gradient), measured at a point that is feasible. `ok` says that violation ≤ tol. If
-not, `alpha` is still feasible and its objective not above the start's: the caller finishes with SMO and counts it.
+(without groups: the largest projected gradient), measured at a point that is feasible. `ok` says that violation ≤ tol.
+If not, `alpha` is still feasible and its objective not above the start's: the caller finishes with SMO and counts it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def inner_solver(name: str) -> InnerSolver:
 def kkt_violation(
     grad: FloatArray, alpha: FloatArray, upper: FloatArray, sign: FloatArray, group: GroupArray, n_groups: int
 ) -> float:
-    """What every inner solver compares with tol. Bounds are compared exactly: solvers snap what they mean to be there."""
+    """What every inner solver compares with tol. Bounds are compared exactly."""
     score = -sign * grad
     up, low = can_move(alpha, upper, sign)
     if n_groups == 0:
@@ -153,7 +153,8 @@ def finish(
 ) -> InnerResult:
     """The result for the point `best` of the sub-QP, put back into the working set's `alpha`.
 
-    A point that is not feasible, or misses tol with a higher objective than the start's, is not handed out: the start is.
+    A point that is not feasible, or misses tol with a higher objective than the start's, is not handed out: the start
+    is.
     """
     grad = problem.gradient(best)
     violation = problem.violation(best, grad)

@@ -9,11 +9,11 @@ The reference value is not the last objective but the worst of recent ones (adap
 between the two BB formulas by their ratio (a small ratio: the last move mixed very different curvatures).
 
 Projection (48)-(52): P_Ω(z) = clip(z + λ s, 0, upper) with λ the root of the increasing, piecewise linear
-r(λ) = Σ s_v clip(z_v + λ s_v, 0, upper_v) − b. The two constraints of the ν forms share no variable, so that they are two
-such problems, solved one after the other. (In (51) the paper squares Δ; the constraints are linear: Σ Δ_i = ½(c_1 ± c_2).)
+r(λ) = Σ s_v clip(z_v + λ s_v, 0, upper_v) − b. The two constraints of the ν forms share no variable, so that they are
+two such problems. (In (51) the paper squares Δ; the constraints are linear: Σ Δ_i = ½(c_1 ± c_2).)
 
-Inputs, outputs, stopping rule: decomposition.inner. Cost: one Q·d, q², per iteration, and some ten passes over q for the
-projection. Convergence is linear: quick to three digits, slow to nine.
+Inputs, outputs, stopping rule: decomposition.inner. Cost: one Q·d, q², per iteration, and some ten passes over q for
+the projection. Convergence is linear: quick to three digits, slow to nine.
 
 Y. H. Dai, R. Fletcher: New algorithms for singly linearly constrained quadratic programs subject to lower and upper
 bounds, Math. Program. 106 (2006).
@@ -179,7 +179,7 @@ def project_sum(
 ) -> tuple[FloatArray, float]:
     """The point of {0 ≤ x ≤ upper, Σ s x = target} nearest to z, and its λ: Dai-Fletcher's bracket, then secants.
 
-    target must lie in the range of Σ s x over the box; at its ends, and past them by rounding, the box's corner results.
+    target must lie in the range of Σ s x over the box; at its ends (or past them by rounding) that is a corner.
     """
     signed = sign * z  # s clip(z + λs, 0, upper) = clip(sz + λ, bottom, top): one increasing ramp per variable
     bottom, top = np.where(sign > 0, 0.0, -upper), np.where(sign > 0, upper, 0.0)

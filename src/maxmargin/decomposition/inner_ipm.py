@@ -11,14 +11,14 @@ Where we differ from the paper, and why
   - It uses upper/100 as the smallest start of g, t and also of z and s (47). The last two are gradients, not alphas: we
     take a tenth of the largest gradient, so that neither scaling Q nor scaling the bounds changes the iterates, and
     upper/10 for the others. Likewise the "1" in (46) is the mean of Q's diagonal.
-  - (45) gives μ = 0 after a full predictor step and never more than 1/100 of the average product. After a short step that
-    is too little to come off the boundary (the paper's trouble with ν): we then keep more, Mehrotra's (1 − ξ)³.
+  - (45) gives μ = 0 after a full predictor step and never more than 1/100 of the average product. After a short step
+    that is too little to come off the boundary (the paper's trouble with ν): we then keep Mehrotra's (1 − ξ)³.
   - The iterates are inside the box. What is judged and returned has the variables whose multiplier dominates on their
     bound, and the equalities restored on the others.
-  - A working set whose Cholesky factorisation fails gets a multiple of the identity added, in the Newton matrix only: the
-    steps become shorter, the solution stays the same, and `note` says so.
+  - A working set whose Cholesky factorisation fails gets a multiple of the identity added, in the Newton matrix only:
+    the steps become shorter, the solution stays the same, and `note` says so.
 
-Inputs, outputs, stopping rule: decomposition.inner. Cost: q³/3 per iteration, 10 to 30 iterations whatever the accuracy.
+Inputs, outputs, stopping rule: decomposition.inner. Cost: q³/3 per iteration; 10 to 30 iterations for any accuracy.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""SMO for the sub-QP (seed 003, section 3.3), with the core's loop: two variables of a group at a time, the second chosen by
-the largest second-order gain; without groups one variable at a time. See native/inner_smo.hpp.
+"""SMO for the sub-QP (seed 003, section 3.3), with the core's loop: see native/inner_smo.hpp.
+
+Two variables of a group at a time, the second chosen by the largest second-order gain; without groups one variable.
 
 Inputs, outputs, stopping rule: decomposition.inner. Cost: two passes over q per step; steps grow with the accuracy.
 """
