@@ -247,7 +247,8 @@ def _kernel_of(estimator: Any, params: dict[str, Any], X: Any, weight: FloatArra
         return Kernel("callable", function=kernel)
     gamma = getattr(estimator, "gamma_", getattr(estimator, "_gamma", None))  # resolved by the fit, or by our rule
     if gamma is None:
-        gamma = 1.0 if kernel == "precomputed" else resolve_gamma(params.get("gamma", "scale"), X, weight)
+        every = np.arange(X.shape[0])
+        gamma = 1.0 if kernel == "precomputed" else resolve_gamma(params.get("gamma", "scale"), X, every, weight)
     return Kernel(kernel, float(gamma), float(params.get("coef0", 0.0)), params.get("degree", 3))
 
 
