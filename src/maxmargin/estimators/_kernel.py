@@ -25,6 +25,8 @@ IntArray = NDArray[np.int64]
 
 # Below this many samples kernel values are float64: it costs milliseconds, and tiny problems end at full accuracy.
 _ALWAYS_DOUBLE = 1000
+# Multiplications in all kernel values of a fit, or of a prediction, from which on threads are used.
+_WORTH_THREADS = 10**7
 
 
 class KernelMachine(Machine):
@@ -98,7 +100,7 @@ class KernelMachine(Machine):
             return np.asarray(out.T)
         if not len(self.support_):
             return np.asarray(out.T)
-        threads = thread_count(self.n_jobs)
+        threads = 1 if x.shape[0] * self.support_vectors_.size < _WORTH_THREADS else thread_count(self.n_jobs)
         every = np.arange(len(self.support_))
         machine = Samples(self.support_vectors_, kernel, every, self._precision, threads)
         coef = np.ascontiguousarray(coef)
@@ -140,7 +142,9 @@ class Setup:
 
     def __init__(self, machine: KernelMachine, X: Any, label: FloatArray, weight: FloatArray, largest: float) -> None:
         self.machine, self.X = machine, X
-        self.threads = thread_count(machine.n_jobs)
+        # Waking threads costs more than it gains while all kernel values take about a millisecond.
+        small = X.shape[0] ** 2 * X.shape[1] < _WORTH_THREADS
+        self.threads = 1 if small else thread_count(machine.n_jobs)
         mergeable = machine.kernel != "precomputed"
         self.rows: DistinctRows = distinct_rows(X, label, weight, merge=mergeable, threads=self.threads)
         function = machine.kernel if callable(machine.kernel) else None
