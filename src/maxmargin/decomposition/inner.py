@@ -33,13 +33,14 @@ NAMES = ("smo", "ipm", "gpm")
 
 @dataclass(frozen=True)
 class InnerResult:
-    """A feasible point of the sub-QP. `note` says what was unusual ("" when nothing was)."""
+    """A feasible point of the sub-QP. `limited`: out of iterations. `note`: what was unusual ("" when nothing was)."""
 
     alpha: FloatArray
     violation: float
     iterations: int
     ok: bool
     note: str = ""
+    limited: bool = False
 
 
 InnerSolver = Callable[
@@ -153,7 +154,7 @@ def reduce(
 
 
 def finish(
-    problem: SubQP, alpha: FloatArray, best: FloatArray, iterations: int, tol: float, note: str = ""
+    problem: SubQP, alpha: FloatArray, best: FloatArray, iterations: int, tol: float, limit: int, note: str = ""
 ) -> InnerResult:
     """The result for the point `best` of the sub-QP, put back into the working set's `alpha`.
 
@@ -170,7 +171,10 @@ def finish(
     whole = alpha.copy()
     whole[problem.kept] = best
     ok = bool(violation <= tol)
-    return InnerResult(whole, violation, iterations, ok, note if ok else note or "tol not reached")
+    limited = not ok and iterations >= limit
+    if not ok:
+        note = note or ("out of iterations" if limited else "no further progress")
+    return InnerResult(whole, violation, iterations, ok, note, limited)
 
 
 def solve_tile(
