@@ -15,11 +15,15 @@ If not, `alpha` is still feasible and its objective not above the start's: the c
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from maxmargin import _core
 
 FloatArray = NDArray[np.float64]
 GroupArray = NDArray[np.int8]
@@ -29,13 +33,14 @@ NAMES = ("smo", "ipm", "gpm")
 
 @dataclass(frozen=True)
 class InnerResult:
-    """A feasible point of the sub-QP. `note` says what was unusual ("" when nothing was)."""
+    """A feasible point of the sub-QP. `limited`: out of iterations. `note`: what was unusual ("" when nothing was)."""
 
     alpha: FloatArray
     violation: float
     iterations: int
     ok: bool
     note: str = ""
+    limited: bool = False
 
 
 InnerSolver = Callable[
@@ -149,7 +154,7 @@ def reduce(
 
 
 def finish(
-    problem: SubQP, alpha: FloatArray, best: FloatArray, iterations: int, tol: float, note: str = ""
+    problem: SubQP, alpha: FloatArray, best: FloatArray, iterations: int, tol: float, limit: int, note: str = ""
 ) -> InnerResult:
     """The result for the point `best` of the sub-QP, put back into the working set's `alpha`.
 
@@ -166,7 +171,10 @@ def finish(
     whole = alpha.copy()
     whole[problem.kept] = best
     ok = bool(violation <= tol)
-    return InnerResult(whole, violation, iterations, ok, note if ok else note or "tol not reached")
+    limited = not ok and iterations >= limit
+    if not ok:
+        note = note or ("out of iterations" if limited else "no further progress")
+    return InnerResult(whole, violation, iterations, ok, note, limited)
 
 
 def solve_tile(
@@ -180,22 +188,22 @@ def solve_tile(
     n_groups: int,
     tol: float,
     max_steps: int,
+    threads: int = 1,
 ) -> tuple[int, bool]:
     """The sub-QP in the outer loop's variables β = s∘a, with a padded kernel tile; `beta` and `score` change in place.
 
-    Returns iterations, and whether the solver of that name failed and SMO finished in its place.
+    Returns iterations, and whether the solver of that name failed and SMO finished in its place. `threads` is for the
+    linear algebra of the other two; SMO is a chain of short steps and uses one.
     """
-    from maxmargin import _core
-
     fell_back, iterations = False, 0
     if name != "smo":
         q = len(beta)
         sign = np.where(low < 0, -1.0, 1.0)
+        upper = sign * np.where(low < 0, low, high)
         K = tile[:q, :q].astype(np.float64)
-        result = inner_solver(name)(
-            K * np.outer(sign, sign), -sign * score, sign * beta, sign * np.where(low < 0, low, high), sign, group,
-            n_groups, tol,
-        )
+        Q = K * np.outer(sign, sign)
+        with _blas().limit(limits=threads, user_api="blas"):
+            result = inner_solver(name)(Q, -sign * score, sign * beta, upper, sign, group, n_groups, tol)
         score -= K @ (sign * result.alpha - beta)
         beta[:] = sign * result.alpha
         if result.ok:
@@ -203,3 +211,12 @@ def solve_tile(
         fell_back, iterations = True, result.iterations
     steps, _ = _core.inner_smo(tile, beta, low, high, score, group, n_groups, tol, max_steps)
     return iterations + steps, fell_back
+
+
+@functools.cache
+def _blas() -> Any:
+    """Looks up the loaded linear algebra libraries once: that takes milliseconds."""
+    import scipy.linalg  # noqa: F401  (so that its LAPACK is among them)
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -49,7 +49,7 @@ def solve_inner(
     if len(problem) == 0:
         return InnerResult(alpha.copy(), 0.0, 0, True)
     best, iterations = _iterate(problem, tol, max_iter)
-    return finish(problem, alpha, best, iterations, tol)
+    return finish(problem, alpha, best, iterations, tol, max_iter)
 
 
 def _iterate(problem: SubQP, tol: float, max_iter: int) -> tuple[FloatArray, int]:

@@ -54,7 +54,7 @@ def solve_inner(
     """Interior point; `alpha` fixes the equalities' right-hand side, the iterates start elsewhere."""
     problem = reduce(Q, grad, alpha, upper, sign, group, n_groups)
     if len(problem) == 0 or problem.violation(problem.start, problem.grad) <= tol:
-        return finish(problem, alpha, problem.start, 0, tol)
+        return finish(problem, alpha, problem.start, 0, tol, max_iter)
     system = ReducedSystem(problem)
     best, best_violation, best_products = problem.start, np.inf, np.inf
     iteration, last_gain, note = 0, 0, ""
@@ -76,7 +76,7 @@ def solve_inner(
         note = str(error)
     if system.ridge > 0:
         note = "; ".join(filter(None, [note, f"Cholesky failed: {system.ridge:.1e} added to the diagonal"]))
-    return finish(problem, alpha, best, iteration, tol, note)
+    return finish(problem, alpha, best, iteration, tol, max_iter, note)
 
 
 @dataclass(frozen=True)

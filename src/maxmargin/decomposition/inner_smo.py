@@ -44,5 +44,6 @@ def solve_inner(
         before, violation = violation, kkt_violation(current, sign * beta, upper, sign, group, n_groups)
         if violation <= tol or steps >= left or violation >= before:
             break
-    ok = bool(violation <= tol)
-    return InnerResult(np.clip(sign * beta, 0, upper), violation, steps, ok, "" if ok else "tol not reached")
+    ok, limited = bool(violation <= tol), steps >= left
+    note = "" if ok else "out of steps" if limited else "no further progress"
+    return InnerResult(np.clip(sign * beta, 0, upper), violation, steps, ok, note, limited and not ok)

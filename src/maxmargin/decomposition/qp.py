@@ -57,7 +57,7 @@ def solve_qp(
         Right-hand sides of the equalities.
     inner_solver : {"smo", "ipm", "gpm"}
         Sequential minimal optimisation, interior point, gradient projection. If one of the last two fails numerically,
-        SMO finishes from where it stopped, and `timings["fallbacks"]` says so.
+        or runs into its default limit, SMO goes on from where it stopped, and `timings["fallbacks"]` says so.
     tol : float
         Largest KKT violation (in units of the gradient) that counts as solved.
     max_iter : int
@@ -91,14 +91,14 @@ def solve_qp(
     Q, qp = _checked(Q, p, upper, sign, group, targets)
     alpha = qp.start()
     result = _solve(inner_solver, Q, qp, alpha, tol, max_iter)
-    iterations, limited = result.iterations, max_iter != -1 and result.iterations >= max_iter
-    fell_back = not result.ok and not limited and inner_solver != "smo"
+    iterations = result.iterations
+    fell_back = not result.ok and inner_solver != "smo" and not (result.limited and max_iter != -1)
     note = result.note
     if fell_back:
         result = _solve("smo", Q, qp, result.alpha, tol, -1)
         iterations += result.iterations
         note = "; ".join(filter(None, [f"{inner_solver}: {note}, finished by smo", result.note]))
-    status = Status.CONVERGED if result.ok else Status.MAX_ITER if limited else Status.STALLED
+    status = Status.CONVERGED if result.ok else Status.MAX_ITER if result.limited else Status.STALLED
     answer = certify(qp, Q * np.outer(qp.sign, qp.sign), result.alpha)
     seconds = time.perf_counter() - start
     return QPResult(
