@@ -60,6 +60,7 @@ class Part {
   index_t size() const { return index_t(active_.size()); }
   const std::vector<index_t>& active() const { return active_; }
   const std::vector<double>& f() const { return f_; }
+  bool native() const { return points_ != nullptr; }
   index_t cache_slots() const { return cache_->slots(); }
 
   Extremes extremes() const {
@@ -166,9 +167,11 @@ class Part {
     return out;
   }
 
-  // Rows from outside (callable, precomputed): block[i · size() + j]. All must fit; the caller sends few enough.
-  void put(const index_t* id, index_t count, const double* block) {
+  // Rows from outside (callable, precomputed): block[i · size() + j]. Cached rows of `keep` stay; together they must fit.
+  void put(const index_t* id, index_t count, const double* block, const index_t* keep, index_t kept) {
     cache_->begin_turn();
+    for (index_t i = 0; i < kept; ++i)
+      if (cache_->find(keep[i])) cache_->touch(keep[i]);
     const auto to = cache_->place(std::vector<index_t>(id, id + count));
     for (std::size_t i = 0; i < to.size(); ++i)
       for (index_t j = 0; j < size(); ++j) to[i][j] = T(block[index_t(i) * size() + j]);
@@ -258,6 +261,7 @@ class Part {
       position_[id[j]] = m + j;
       active_.push_back(id[j]);
     }
+    if (!points_) cache_->clear();
     cache_->grow(m, stride(m + count));
     repack();
     if (points_) fill_columns(m);

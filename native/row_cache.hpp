@@ -90,7 +90,13 @@ class RowCache {
     recut(stride);
   }
 
-  // Ids of the rows held, and their memory.
+  void clear() {
+    for (index_t s = 0; s < used_; ++s) slot_of_[id_of_[s]] = -1;
+    used_ = 0;
+    recut(stride_);
+  }
+
+  // Ids of the rows held.
   std::vector<index_t> ids() const { return std::vector<index_t>(id_of_.begin(), id_of_.begin() + used_); }
 
  private:

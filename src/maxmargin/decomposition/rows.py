@@ -106,7 +106,7 @@ class GivenRows:
             some = ids[i : i + step]
             missing = part.missing(some)
             if len(missing):
-                part.put(missing, self.block(missing, active))
+                part.put(missing, self.block(missing, active), some)
             hits += int(part.update(some, coef[i : i + step])) - len(missing)
         return hits
 

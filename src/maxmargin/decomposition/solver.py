@@ -95,7 +95,7 @@ class Decomposition:
         self.beta = (qp.sign * self.start).reshape(shape)
         self.group = qp.group.reshape(shape)
         self.f = np.zeros(qp.n)
-        self.size = _working_set_size(options.working_set_size, qp.n_variables)
+        self.size = _working_set_size(options, qp, kernel.dtype.itemsize)
         self.working_set = WorkingSet(self.size, self.size // 2)
         self.dual = 0.0
         self.violation = np.inf
@@ -357,14 +357,28 @@ def _without_partner(g: Violators) -> Violators:
     return Violators(alone[order], size[order], alone[order], -size[order])
 
 
-def _working_set_size(wanted: int | None, n_variables: int) -> int:
+def _working_set_size(options: Options, qp: QP, itemsize: int) -> int:
     """1024 by default: half as many turns as with the paper's 512 for one and a half times the time of an inner step.
 
     Rows are computed only for variables that changed, so a larger set costs its tile (4 MB in float32, which stays in
-    L3) and not n·q kernel values; from 2048 on the inner steps outweigh the turns saved.
+    L3) and not n·q kernel values; from 2048 on the inner steps outweigh the turns saved. The tile must fit the cache:
+    a default size gives way, a wish that does not fit is refused, and so is a cache of less than one kernel row.
     """
-    size = wanted if wanted is not None else 1024
-    return max(2, min(size - size % 2, n_variables))
+    budget = int(options.cache_size * MB)
+    if budget < qp.n * itemsize:
+        raise ValueError(
+            f"cache_size={options.cache_size:g} MB does not hold one kernel row of {qp.n} samples: "
+            f"give at least {qp.n * itemsize / MB:.3g} MB"
+        )
+    wanted = options.working_set_size
+    size = min(wanted if wanted is not None else 1024, qp.n_variables)
+    if wanted is not None and size * size * itemsize > budget:
+        raise ValueError(
+            f"cache_size={options.cache_size:g} MB is too small for working_set_size={wanted}: "
+            f"give at least {size * size * itemsize / MB:.3g} MB, or a smaller working set"
+        )
+    size = min(size, int((budget / itemsize) ** 0.5))
+    return max(2, size - size % 2 if size < qp.n_variables else size)
 
 
 class _Progress:

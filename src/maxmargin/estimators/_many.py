@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib import recfunctions
 from numpy.typing import NDArray
 
 from maxmargin.runtime import Control, Result, Status
@@ -42,10 +41,13 @@ def share_of_time(control: Control, start: float, left: int) -> float | None:
 
 def _stacked(traces: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """The traces one after the other, with a column that says which problem a row belongs to."""
-    filled = [(k, t) for k, t in enumerate(traces) if len(t)]
-    if not filled:
-        return traces[0]
-    tagged = [
-        recfunctions.append_fields(t, "problem", np.full(len(t), k, np.int64), usemask=False) for k, t in filled
-    ]
-    return np.asarray(recfunctions.stack_arrays(tagged, usemask=False, asrecarray=False))
+    columns = max(traces, key=lambda t: len(t.dtype.names or ())).dtype
+    out = np.zeros(sum(map(len, traces)), dtype=[*columns.descr, ("problem", np.int64)])
+    start = 0
+    for k, trace in enumerate(traces):
+        part = out[start : start + len(trace)]
+        for name in trace.dtype.names or ():
+            part[name] = trace[name]
+        part["problem"] = k
+        start += len(trace)
+    return out
