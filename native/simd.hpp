@@ -65,6 +65,39 @@ inline bool any(Simd<double>::IVec m) {
   return all != 0;
 }
 
+// Transpose L vectors of L lanes in place: at distance h, each pair of vectors swaps the off-diagonal h × h blocks.
+//   worked example, L = 2: (a0 a1), (b0 b1) → (a0 b0), (a1 b1)
+#if defined(__clang__)
+#define MAXMARGIN_SHUFFLE(a, b, mask) shuffle_lanes<T>(a, b, mask)
+template <class T>
+inline Vec<T> shuffle_lanes(Vec<T> a, Vec<T> b, IVec<T> mask) {
+  Vec<T> out;
+  for (int l = 0; l < kLanes<T>; ++l) out[l] = mask[l] < kLanes<T> ? a[mask[l]] : b[mask[l] - kLanes<T>];
+  return out;
+}
+#else
+#define MAXMARGIN_SHUFFLE(a, b, mask) __builtin_shuffle(a, b, mask)
+#endif
+template <class T>
+inline void transpose(Vec<T>* rows) {
+  constexpr int L = kLanes<T>;
+#pragma GCC unroll 4
+  for (int h = L / 2; h >= 1; h /= 2) {
+    IVec<T> first{}, second{};
+    for (int l = 0; l < L; ++l) {
+      first[l] = (l & h) ? L + l - h : l;
+      second[l] = (l & h) ? L + l : l + h;
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < L; ++r) {
+      if (r & h) continue;
+      const Vec<T> a = rows[r], b = rows[r + h];
+      rows[r] = MAXMARGIN_SHUFFLE(a, b, first);
+      rows[r + h] = MAXMARGIN_SHUFFLE(a, b, second);
+    }
+  }
+}
+
 // e^x to about 1 ulp (float) or 2 ulp (double); 0 below the smallest normal number, finite above the largest argument.
 // x = n ln 2 + r with |r| ≤ ln 2 / 2: adding 1.5·2^mantissa rounds x / ln 2 to the integer n in the low bits.
 inline Simd<float>::Vec exp(Simd<float>::Vec x) {

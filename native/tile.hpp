@@ -176,9 +176,13 @@ void sparse_sample(const Points<T>& samples, index_t sample, const std::int32_t*
   const Vec<T> nx = splat(samples.norm(sample));
   for (index_t first = begin; first < end; first += kChunk<T>) {
     const T* chunk = w.chunk(first);
-    Vec<T> acc[8] = {};
-    if constexpr (kind == Kind::laplacian)  // Σ|w| + Σ_{x≠0} (|x − w| − |w|), and |x| where W has no such feature
-      for (int v = 0; v < 8; ++v) acc[v] = load(w.absolute() + first + v * L) + outside;
+    Vec<T> acc[8];
+#pragma GCC unroll 8
+    for (int v = 0; v < 8; ++v) {
+      acc[v] = Vec<T>{};
+      // Σ|w| + Σ_{x≠0} (|x − w| − |w|), and |x| where W has no such feature
+      if constexpr (kind == Kind::laplacian) acc[v] = load(w.absolute() + first + v * L) + outside;
+    }
     for (index_t t = 0; t < entries; ++t) {
       const T* wk = chunk + index_t(slot[t]) * kChunk<T>;
       const Vec<T> x = splat(value[t]);
@@ -223,12 +227,14 @@ struct TileScratch {
   std::vector<T> outside;
 };
 
+constexpr index_t kSparseBlock = 64;  // with kPass values each: 96 kB
+
 // Samples per block: their panels stay in a quarter of a 512 kB L2, and a block of values beside them.
 template <class T>
 inline index_t block_size(const Points<T>& points) {
   constexpr index_t width = kPanel<T>;
   const index_t fit = (index_t(128) << 10) / (index_t(sizeof(T)) * std::max<index_t>(1, points.features()));
-  return points.sparse() ? 64 : std::clamp<index_t>(fit / width * width, width, 128);
+  return points.sparse() ? kSparseBlock : std::clamp<index_t>(fit / width * width, width, 128);
 }
 
 // W rows per pass over a block: a multiple of kRows and of kChunk, so that passes begin at whole panels.
@@ -255,62 +261,87 @@ void dense_tile(const SampleList<T>& list, index_t begin, index_t end, const Pac
                            scratch.norm.data() + (j - begin), w, first, limit, out + (first - w_begin), j - begin);
 }
 
-template <class T, Kind kind>
-void sparse_tile(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w, index_t w_begin,
-                 index_t w_end, TileScratch<T>& scratch, T* const* out) {
-  constexpr int width = kPanel<T>;
-  const Points<T>& points = *list.points;
-  const T limit = exact_above(points, w.points());
-  if (w_begin == 0) {  // later passes over the same block find the entries here
-    scratch.slot.clear();
-    scratch.value.clear();
-    scratch.first.assign(1, 0);
-    scratch.outside.assign(end - begin, T(0));
-    for (index_t j = begin; j < end; ++j) {
-      points.entries(list.row[j], [&](index_t k, T x) {
-        const std::int32_t slot = w.slot(k);
-        if (slot >= 0) {
-          scratch.slot.push_back(slot);
-          scratch.value.push_back(x);
-        } else {
-          scratch.outside[j - begin] += std::abs(x);
-        }
-      });
-      scratch.first.push_back(index_t(scratch.slot.size()));
-    }
-  }
-  const index_t stride = (w_end - w_begin + kChunk<T> - 1) / kChunk<T> * kChunk<T>;
-  T* values = scratch.values.ensure(stride * width);
-  for (index_t j = begin; j < end; j += width) {
-    const int count = int(std::min<index_t>(width, end - j));
-    for (int l = 0; l < count; ++l) {
-      const index_t s = j + l - begin, from = scratch.first[s];
-      sparse_sample<T, kind>(points, list.row[j + l], scratch.slot.data() + from, scratch.value.data() + from,
-                             scratch.first[s + 1] - from, scratch.outside[s], w, w_begin, w_end, limit,
-                             values + l * stride);
-    }
-    for (index_t i = 0; i < w_end - w_begin; ++i) {
-      T* to = out[i] + (j - begin);
-      for (int l = 0; l < width; ++l) to[l] = values[l * stride + i];
-    }
+// Room for a sample's values: whole chunks, and one cache line more so that a column does not fall into a few cache sets.
+template <class T>
+constexpr index_t value_stride(index_t rows) {
+  return (rows + kChunk<T> - 1) / kChunk<T> * kChunk<T> + index_t(64 / sizeof(T));
+}
+
+// The block's entries as (slot of W, value) pairs, in scratch.
+template <class T>
+void gather_entries(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w,
+                    TileScratch<T>& scratch) {
+  scratch.slot.clear();
+  scratch.value.clear();
+  scratch.first.assign(1, 0);
+  scratch.outside.assign(end - begin, T(0));
+  for (index_t j = begin; j < end; ++j) {
+    list.points->entries(list.row[j], [&](index_t k, T x) {
+      const std::int32_t slot = w.slot(k);
+      if (slot >= 0) {
+        scratch.slot.push_back(slot);
+        scratch.value.push_back(x);
+      } else {
+        scratch.outside[j - begin] += std::abs(x);
+      }
+    });
+    scratch.first.push_back(index_t(scratch.slot.size()));
   }
 }
 
-template <class T>
-void tile(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w, index_t w_begin, index_t w_end,
-          TileScratch<T>& scratch, T* const* out) {
-  const auto run = [&](auto kind) {
-    constexpr Kind k = decltype(kind)::value;
-    list.points->sparse() ? sparse_tile<T, k>(list, begin, end, w, w_begin, w_end, scratch, out)
-                          : dense_tile<T, k>(list, begin, end, w, w_begin, w_end, scratch, out);
-  };
-  switch (list.points->spec().kind) {
+// Sample by sample: values[i − w_begin] of samples [begin, end), each handed to use(j − begin, values).
+template <class T, Kind kind, class Use>
+void sparse_values(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w, index_t w_begin,
+                   index_t w_end, TileScratch<T>& scratch, Use&& use) {
+  const T limit = exact_above(*list.points, w.points());
+  if (w_begin == 0) gather_entries(list, begin, end, w, scratch);  // later passes over the block find them there
+  const index_t stride = value_stride<T>(w_end - w_begin);
+  for (index_t j = begin; j < end; ++j) {
+    const index_t s = j - begin, from = scratch.first[s];
+    T* values = scratch.values.ensure(stride * kSparseBlock) + s * stride;
+    sparse_sample<T, kind>(*list.points, list.row[j], scratch.slot.data() + from, scratch.value.data() + from,
+                           scratch.first[s + 1] - from, scratch.outside[s], w, w_begin, w_end, limit, values);
+    use(s, values);
+  }
+}
+
+template <class T, Kind kind>
+void sparse_tile(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w, index_t w_begin,
+                 index_t w_end, TileScratch<T>& scratch, T* const* out) {
+  const index_t stride = value_stride<T>(w_end - w_begin), count = end - begin;
+  sparse_values<T, kind>(list, begin, end, w, w_begin, w_end, scratch, [](index_t, const T*) {});
+  // Turned at the end of the block, so that each row of out, a page of its own, is visited once.
+  const T* values = scratch.values.data();
+  constexpr int L = kLanes<T>;
+  for (index_t i = 0; i < w_end - w_begin; i += L)
+    for (index_t s = 0; s < count; s += L) {
+      Vec<T> square[L];
+      for (int l = 0; l < L; ++l) square[l] = load(values + (s + l) * stride + i);
+      transpose<T>(square);
+      const int valid = int(std::min<index_t>(L, w_end - w_begin - i));
+      for (int l = 0; l < valid; ++l) store(out[i + l] + s, square[l]);
+    }
+}
+
+template <class T, class Run>
+void with_kind(Kind kind, Run&& run) {
+  switch (kind) {
     case Kind::linear: return run(std::integral_constant<Kind, Kind::linear>());
     case Kind::poly: return run(std::integral_constant<Kind, Kind::poly>());
     case Kind::rbf: return run(std::integral_constant<Kind, Kind::rbf>());
     case Kind::sigmoid: return run(std::integral_constant<Kind, Kind::sigmoid>());
     case Kind::laplacian: return run(std::integral_constant<Kind, Kind::laplacian>());
   }
+}
+
+template <class T>
+void tile(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w, index_t w_begin, index_t w_end,
+          TileScratch<T>& scratch, T* const* out) {
+  with_kind<T>(list.points->spec().kind, [&](auto kind) {
+    constexpr Kind k = decltype(kind)::value;
+    list.points->sparse() ? sparse_tile<T, k>(list, begin, end, w, w_begin, w_end, scratch, out)
+                          : dense_tile<T, k>(list, begin, end, w, w_begin, w_end, scratch, out);
+  });
 }
 
 // Kernel rows: out[i] gets K(w_i, list) for the whole list; rows must have room for whole panels.
@@ -348,6 +379,21 @@ void kernel_sum(const SampleList<T>& list, const PackedRows<T>& w, const double*
       const index_t end = std::min(begin + block, list.count);
       for (index_t first = 0; first < w.count(); first += kPass) {
         const index_t last = std::min(first + kPass, w.count());
+        if (list.points->sparse()) {  // values come sample by sample: sum them as they stand
+          with_kind<T>(list.points->spec().kind, [&](auto kind) {
+            sparse_values<T, decltype(kind)::value>(
+                list, begin, end, w, first, last, mine, [&](index_t s, const T* values) {
+                  for (index_t c = 0; c < outputs; ++c) {
+                    const double* a = coef + c * coef_stride + first;
+                    double total = 0;
+#pragma omp simd reduction(+ : total)
+                    for (index_t i = 0; i < last - first; ++i) total += a[i] * double(values[i]);
+                    sum[c * sum_stride + begin + s] += total;
+                  }
+                });
+          });
+          continue;
+        }
         tile(list, begin, end, w, first, last, mine, to);
         for (index_t c = 0; c < outputs; ++c)
           for (index_t i = first; i < last; ++i) {
