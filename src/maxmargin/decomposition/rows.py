@@ -91,21 +91,29 @@ class GivenRows:
 
     def part(self, center: Any, lo: Any, hi: Any, beta: Any, group: Any, f: Any, cache_bytes: float) -> Any:
         Part = _core.Part32 if self.dtype == np.float32 else _core.Part64
-        return Part(None, self.rows, center, lo, hi, beta, group, f, int(cache_bytes), self.threads)
+        part = Part(None, self.rows, center, lo, hi, beta, group, f, int(cache_bytes), self.threads)
+        if part.cache_slots == 0:  # rows from outside have no other place to go
+            one = (-(-len(self.rows) // 16) * 16) * self.dtype.itemsize / 2**20
+            raise ValueError(
+                f"cache_size={cache_bytes / 2**20:g} MB holds no kernel row of {len(self.rows)} samples: "
+                f"give at least {one:.3g}"
+            )
+        return part
 
     def tile(self, part: Any, ids: IntArray, out: NDArray[Any]) -> None:
         out[: len(ids), : len(ids)] = self.block(ids, ids)
 
     def update(self, part: Any, ids: IntArray, coef: FloatArray) -> int:
-        hits = 0
-        step = max(1, part.cache_slots)
+        missing = np.isin(ids, part.missing(ids))
+        # Rows held are read before any new row may take their place.
+        hits = int(part.update(ids[~missing], coef[~missing]))
         active = part.active
-        for i in range(0, len(ids), step):
-            some = ids[i : i + step]
-            missing = part.missing(some)
-            if len(missing):
-                part.put(missing, self.block(missing, active))
-            hits += int(part.update(some, coef[i : i + step])) - len(missing)
+        step = max(1, min(part.cache_slots, 2**24 // max(1, len(active))))  # at most 128 MB of block at a time
+        fresh, fresh_coef = ids[missing], coef[missing]
+        for i in range(0, len(fresh), step):
+            some = fresh[i : i + step]
+            part.put(some, self.block(some, active))
+            part.update(some, fresh_coef[i : i + step])
         return hits
 
     def sum(self, ids: IntArray, others: IntArray, coef: FloatArray) -> FloatArray:
