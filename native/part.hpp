@@ -167,11 +167,9 @@ class Part {
     return out;
   }
 
-  // Rows from outside (callable, precomputed): block[i · size() + j]. Cached rows of `keep` stay; together they must fit.
-  void put(const index_t* id, index_t count, const double* block, const index_t* keep, index_t kept) {
+  // Rows from outside (callable, precomputed): block[i · size() + j]. All must fit; the caller sends few enough.
+  void put(const index_t* id, index_t count, const double* block) {
     cache_->begin_turn();
-    for (index_t i = 0; i < kept; ++i)
-      if (cache_->find(keep[i])) cache_->touch(keep[i]);
     const auto to = cache_->place(std::vector<index_t>(id, id + count));
     for (std::size_t i = 0; i < to.size(); ++i)
       for (index_t j = 0; j < size(); ++j) to[i][j] = T(block[index_t(i) * size() + j]);

@@ -85,15 +85,14 @@ void bind_part(nb::module_& m, const char* name) {
           nb::arg("id"), "Those of the samples whose kernel row is not cached.")
       .def(
           "put",
-          [](Self& s, In<index_t> id, In2<double> block, In<index_t> keep) {
+          [](Self& s, In<index_t> id, In2<double> block) {
             if (block.shape(0) != id.shape(0) || index_t(block.shape(1)) != s.size() ||
-                index_t(keep.shape(0)) > s.cache_slots())
+                index_t(id.shape(0)) > s.cache_slots())
               throw std::invalid_argument("Part.put: the block does not fit");
             nb::gil_scoped_release release;
-            s.put(id.data(), index_t(id.shape(0)), block.data(), keep.data(), index_t(keep.shape(0)));
+            s.put(id.data(), index_t(id.shape(0)), block.data());
           },
-          nb::arg("id"), nb::arg("block"), nb::arg("keep"),
-          "Kernel rows from outside, over the active samples; cached rows among `keep` are not evicted for them.")
+          nb::arg("id"), nb::arg("block"), "Kernel rows from outside, over the active samples.")
       .def(
           "update",
           [](Self& s, In<index_t> id, In<double> coef) {

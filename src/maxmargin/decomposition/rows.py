@@ -99,15 +99,16 @@ class GivenRows:
         return out
 
     def update(self, part: Any, ids: IntArray, coef: FloatArray) -> int:
-        hits = 0
-        step = max(1, part.cache_slots)
+        missing = np.isin(ids, part.missing(ids))
+        # Rows held are read before any new row may take their place.
+        hits = int(part.update(ids[~missing], coef[~missing]))
         active = part.active
-        for i in range(0, len(ids), step):
-            some = ids[i : i + step]
-            missing = part.missing(some)
-            if len(missing):
-                part.put(missing, self.block(missing, active), some)
-            hits += int(part.update(some, coef[i : i + step])) - len(missing)
+        step = max(1, min(part.cache_slots, 2**24 // max(1, len(active))))  # at most 128 MB of block at a time
+        fresh, fresh_coef = ids[missing], coef[missing]
+        for i in range(0, len(fresh), step):
+            some = fresh[i : i + step]
+            part.put(some, self.block(some, active))
+            part.update(some, fresh_coef[i : i + step])
         return hits
 
     def sum(self, ids: IntArray, others: IntArray, coef: FloatArray) -> FloatArray:

@@ -365,10 +365,11 @@ def _working_set_size(options: Options, qp: QP, itemsize: int) -> int:
     a default size gives way, a wish that does not fit is refused, and so is a cache of less than one kernel row.
     """
     budget = int(options.cache_size * MB)
-    if budget < qp.n * itemsize:
+    row = -(-qp.n // 32) * 32 * itemsize  # the core pads rows to whole vectors
+    if budget < row:
         raise ValueError(
             f"cache_size={options.cache_size:g} MB does not hold one kernel row of {qp.n} samples: "
-            f"give at least {qp.n * itemsize / MB:.3g} MB"
+            f"give at least {row / MB:.3g} MB"
         )
     wanted = options.working_set_size
     size = min(wanted if wanted is not None else 1024, qp.n_variables)
