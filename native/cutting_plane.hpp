@@ -157,6 +157,33 @@ inline void add_rows(const Matrix& matrix, const index_t* rows, const double* co
       matrix);
 }
 
+// out = Σ_k weight_k <x̃_k, p> x̃_k over the given rows, x̃ = (x, bias): the Newton matrix times p, row by row.
+inline void band_product(const Matrix& matrix, const index_t* rows, const double* weight, index_t count, double bias,
+                         const double* p, double* out, int threads) {
+  std::visit(
+      [&](const auto& x) {
+        const index_t d = x.cols, size = d + (bias != 0 ? 1 : 0), per_row = x.rows ? stored(x) / x.rows + 1 : 1;
+        threads = std::min(useful_threads(count * per_row, threads), int(1 + count * per_row / (4 * d + 1)));
+        std::vector<std::vector<double>> part(threads);
+#pragma omp parallel num_threads(threads)
+        {
+          const int t = omp_get_thread_num();
+          std::vector<double> mine(size, 0.0);
+          for (index_t k = count * t / threads; k < count * (t + 1) / threads; ++k) {
+            double f = row_dot(x, rows[k], p);
+            if (bias != 0) f += bias * p[d];
+            row_add(x, rows[k], weight[k] * f, mine.data());
+            if (bias != 0) mine[d] += weight[k] * f * bias;
+          }
+          part[t] = std::move(mine);
+        }
+        std::fill(out, out + size, 0.0);
+        for (const auto& one : part)
+          for (index_t j = 0; j < index_t(one.size()); ++j) out[j] += one[j];
+      },
+      matrix);
+}
+
 inline void row_norms(const Matrix& matrix, double* out, int threads) {
   std::visit(
       [&](const auto& x) {
@@ -212,6 +239,29 @@ void gram_tile(const P* panel, index_t depth, index_t width, index_t a, index_t 
       for (int l = 0; l < lanes && b + c * lanes + l < size; ++l) gram[(a + r) * size + b + c * lanes + l] += s[r][c][l];
 }
 
+// Very sparse rows: all pairs of stored values, some 1 ns each, instead of size²/2 products at 16 per cycle.
+template <class T>
+bool pairs_pay(const Dense<T>&, index_t) {
+  return false;
+}
+template <class T, class I>
+bool pairs_pay(const Csr<T, I>& x, index_t size) {
+  const double per_row = double(stored(x)) / double(std::max<index_t>(1, x.rows)) + 1;
+  return 24 * per_row * per_row < double(size) * double(size);
+}
+template <class T>
+void add_pairs(const Dense<T>&, index_t, double, double, double*, index_t) {}
+template <class T, class I>
+void add_pairs(const Csr<T, I>& x, index_t i, double weight, double bias, double* gram, index_t size) {
+  for (I k = x.indptr[i]; k < x.indptr[i + 1]; ++k) {  // column indices are sorted: (k, l >= k) is above the diagonal
+    const double v = weight * double(x.data[k]);
+    double* row = gram + index_t(x.indices[k]) * size;
+    for (I l = k; l < x.indptr[i + 1]; ++l) row[x.indices[l]] += v * double(x.data[l]);
+    if (bias != 0) row[x.cols] += v * bias;
+  }
+  if (bias != 0) gram[size * size - 1] += weight * bias * bias;
+}
+
 // gram (size × size, row-major; the upper triangle is valid) += Σ_k weight_k x̃ x̃ᵀ over the given rows, x̃ = (x, bias).
 // P is the type of the products; sums of `depth` products leave it for double.
 // Each thread packs every panel for itself and owns whole bands of columns: packing is cheap, barriers are not.
@@ -222,6 +272,10 @@ void weighted_gram(const Matrix& matrix, const index_t* rows, const double* weig
       [&](const auto& x) {
         constexpr index_t step = 2 * Tile<P>::lanes, line = 64 / sizeof(P);
         const index_t size = x.cols + (bias != 0 ? 1 : 0);
+        if (pairs_pay(x, size)) {
+          for (index_t k = 0; k < count; ++k) add_pairs(x, rows[k], weight[k], bias, gram, size);
+          return;
+        }
         const index_t bands = (size + step - 1) / step;
         // An odd number of cache lines per row spreads a column of the panel over all sets of the L1 cache;
         // Tile::high more values keep the last tile inside.

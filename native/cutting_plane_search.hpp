@@ -1,9 +1,9 @@
 // Loops over margins (no samples): duals of a point, exact line searches, the loss along a line.
 //
-// Risk R(w) = Σ_i weight_i * loss(m_i), u = 1 - m:
-//   hinge          max(0, u)                 duals  alpha = weight * [u >= 0]
-//   smooth (h>0)   (u + h)² / 4h for |u|<h   duals  alpha = weight * clip((u + h) / 2h, 0, 1)     rounded hinge
-//   squared        max(0, u)²                duals  alpha = 2 * weight * max(0, u)
+// Risk R(w) = Σ_i weight_i * loss(m_i), u = 1 - m, r = sqrt(u² + 4h²):
+//   hinge          max(0, u)       duals  alpha = weight * [u >= 0]
+//   rounded (h>0)  (u + r) / 2     duals  alpha = weight * (1 + u/r) / 2    the central path of an interior-point method
+//   squared        max(0, u)²      duals  alpha = 2 * weight * max(0, u)
 // Any alpha makes an under-estimator R(w) >= Σ alpha_i * u_i(w) - conj(alpha), conj = 0 for the hinge when
 // 0 <= alpha <= weight, Σ alpha²/(4 weight) for the squared hinge: every dual point is a cutting plane.
 #pragma once
@@ -19,12 +19,11 @@ namespace maxmargin::linear {
 enum class Loss { hinge, squared };
 
 struct Duals {
-  std::vector<index_t> rows, band;     // rows whose alpha changed; rows on the slope (the Newton matrix's)
-  std::vector<double> delta, slope;    // sign * (new - old alpha) of `rows`; d alpha / d u of `band`
-  double total = 0;                    // Σ alpha - conj(alpha): the offset b of the cut
-  double loss = 0;                     // R at the point (of the loss itself, not the rounded one)
-  double smooth = 0;                   // the rounded loss (= loss when h = 0)
-  double bias = 0;                     // Σ sign * alpha
+  std::vector<index_t> rows, band;   // rows whose alpha changed; rows that bend the loss (the Newton matrix's)
+  std::vector<double> delta, slope;  // sign * (new - old alpha) of `rows`; d alpha / d u of `band`
+  double total = 0;                  // Σ alpha - conj(alpha): the offset b of the cut
+  double loss = 0;                   // R at the point (of the loss itself, not the rounded one)
+  double bias = 0;                   // Σ sign * alpha
 };
 
 inline double loss_of(Loss kind, double u) {
@@ -32,39 +31,42 @@ inline double loss_of(Loss kind, double u) {
   return kind == Loss::hinge ? v : v * v;
 }
 
-// alpha of the point with margins (1-mix) * m + mix * other; writes alpha, reports what changed.
-inline Duals duals(Loss kind, double h, const double* m, const double* other, double mix, const double* weight,
-                   const double* sign, double* alpha, index_t n, int threads) {
+// alpha of the point with margins (1-mix) * m + mix * other; writes alpha, reports what changed. A row whose alpha
+// would move by less than lazy * weight keeps it: still a dual point, and its sample need not be read.
+// The band of the rounded hinge ends at |u| = 8h, where the slope has fallen to 1.5 % of its peak.
+inline Duals duals(Loss kind, double h, double lazy, const double* m, const double* other, double mix,
+                   const double* weight, const double* sign, double* alpha, index_t n, int threads) {
   threads = useful_threads(n, threads);
   std::vector<Duals> part(threads);
 #pragma omp parallel num_threads(threads)
   {
     const int t = omp_get_thread_num();
-    Duals& out = part[t];
+    Duals out;
     for (index_t i = n * t / threads; i < n * (t + 1) / threads; ++i) {
       const double margin = mix == 0 ? m[i] : (1 - mix) * m[i] + mix * other[i];
       const double u = 1 - margin, c = weight[i];
-      double now = 0, slope = 0, smooth;
+      double now = 0, slope = 0;
       if (kind == Loss::squared) {
         if (u > 0) now = 2 * c * u, slope = 2 * c;
-        out.total += c > 0 ? now - now * now / (4 * c) : 0;
-        smooth = c * loss_of(kind, u);
-      } else {
-        if (u >= h) now = c;
-        else if (u > -h) now = c * ((u + h) / (2 * h)), slope = c / (2 * h);
-        out.total += now;
-        smooth = u >= h ? c * u : u > -h ? c * (u + h) * (u + h) / (4 * h) : 0;
+      } else if (h > 0) {
+        const double r = std::sqrt(u * u + 4 * h * h);
+        now = std::min(c, 0.5 * c * (1 + u / r));
+        if (std::fabs(u) < 8 * h) slope = 2 * c * h * h / (r * r * r);
+      } else if (u >= 0) {
+        now = c;
       }
       out.loss += c * loss_of(kind, u);
-      out.smooth += smooth;
-      out.bias += sign[i] * now;
       if (slope > 0) out.band.push_back(i), out.slope.push_back(slope);
-      if (now != alpha[i]) {
+      const double move = now - alpha[i];
+      if (std::fabs(move) > lazy * c) {
         out.rows.push_back(i);
-        out.delta.push_back(sign[i] * (now - alpha[i]));
+        out.delta.push_back(sign[i] * move);
         alpha[i] = now;
       }
+      out.total += kind == Loss::squared && c > 0 ? alpha[i] - alpha[i] * alpha[i] / (4 * c) : alpha[i];
+      out.bias += sign[i] * alpha[i];
     }
+    part[t] = std::move(out);
   }
   Duals all = std::move(part[0]);
   for (int t = 1; t < threads; ++t) {
@@ -73,7 +75,7 @@ inline Duals duals(Loss kind, double h, const double* m, const double* other, do
     all.delta.insert(all.delta.end(), p.delta.begin(), p.delta.end());
     all.band.insert(all.band.end(), p.band.begin(), p.band.end());
     all.slope.insert(all.slope.end(), p.slope.begin(), p.slope.end());
-    all.total += p.total, all.loss += p.loss, all.smooth += p.smooth, all.bias += p.bias;
+    all.total += p.total, all.loss += p.loss, all.bias += p.bias;
   }
   return all;
 }
@@ -87,20 +89,21 @@ inline Slope smooth_slope(Loss kind, double h, const double* m, const double* q,
                           index_t n, int threads) {
   threads = useful_threads(n, threads);
   double first = 0, second = 0;
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : first, second)
-  for (index_t i = 0; i < n; ++i) {
-    const double u = 1 - m[i] - k * q[i], c = weight[i];
-    double alpha, slope;
-    if (kind == Loss::squared) {
-      alpha = u > 0 ? 2 * c * u : 0;
-      slope = u > 0 ? 2 * c : 0;
-    } else {
-      const double ramp = (u + h) / (2 * h);
-      alpha = c * (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp);
-      slope = ramp > 0 && ramp < 1 ? c / (2 * h) : 0;
+  if (kind == Loss::squared) {
+#pragma omp parallel for simd num_threads(threads) schedule(static) reduction(+ : first, second)
+    for (index_t i = 0; i < n; ++i) {
+      const double u = 1 - m[i] - k * q[i], c = u > 0 ? 2 * weight[i] * q[i] : 0.0;
+      first -= c * u;
+      second += c * q[i];
     }
-    first -= alpha * q[i];
-    second += slope * q[i] * q[i];
+  } else {
+#pragma omp parallel for simd num_threads(threads) schedule(static) reduction(+ : first, second)
+    for (index_t i = 0; i < n; ++i) {
+      const double u = 1 - m[i] - k * q[i], c = weight[i] * q[i];
+      const double inverse = 1 / std::sqrt(u * u + 4 * h * h);
+      first -= 0.5 * c * (1 + u * inverse);
+      second += 2 * h * h * c * q[i] * inverse * inverse * inverse;
+    }
   }
   return {first, second};
 }

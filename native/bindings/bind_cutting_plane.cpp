@@ -48,7 +48,16 @@ void gram_step(const Matrix& x, In<index_t> which, Doubles weight, double bias, 
   else weighted_gram<float>(x, which.data(), weight.data(), count, bias, gram.data(), threads);
 }
 
-nb::tuple duals_step(const std::string& loss, double h, Doubles m, Doubles other, double mix, Doubles weight,
+void product_step(const Matrix& x, In<index_t> which, Doubles weight, double bias, Doubles p, InOut<double> out,
+                  int threads) {
+  const index_t size = cols(x) + (bias != 0 ? 1 : 0);
+  need(which.shape(0) == weight.shape(0) && index_t(p.shape(0)) == size && index_t(out.shape(0)) == size,
+       "linear_product: shapes do not match");
+  nb::gil_scoped_release release;
+  band_product(x, which.data(), weight.data(), index_t(which.shape(0)), bias, p.data(), out.data(), threads);
+}
+
+nb::tuple duals_step(const std::string& loss, double h, double lazy, Doubles m, Doubles other, double mix, Doubles weight,
                      Doubles sign, InOut<double> alpha, int threads) {
   const Loss kind = loss_named(loss);
   const std::size_t n = m.shape(0);
@@ -57,10 +66,10 @@ nb::tuple duals_step(const std::string& loss, double h, Doubles m, Doubles other
   Duals out;
   {
     nb::gil_scoped_release release;
-    out = duals(kind, h, m.data(), other.data(), mix, weight.data(), sign.data(), alpha.data(), index_t(n), threads);
+    out = duals(kind, h, lazy, m.data(), other.data(), mix, weight.data(), sign.data(), alpha.data(), index_t(n), threads);
   }
   return nb::make_tuple(to_numpy(out.rows), to_numpy(out.delta), to_numpy(out.band), to_numpy(out.slope), out.total,
-                        out.loss, out.smooth, out.bias);
+                        out.loss, out.bias);
 }
 
 std::pair<double, double> slope_step(const std::string& loss, double h, Doubles m, Doubles q, Doubles weight, double k,
@@ -116,10 +125,12 @@ void bind_cutting_plane(nb::module_& m) {
         "sum += sum over k of coef_k * x[rows_k].");
   m.def("linear_gram", &gram_step, "x"_a, "rows"_a, "weight"_a, "bias"_a, "precise"_a, "gram"_a.noconvert(),
         "threads"_a, "Upper triangle of gram += sum of weight * x x', x with the constant feature `bias` unless 0.");
+  m.def("linear_product", &product_step, "x"_a, "rows"_a, "weight"_a, "bias"_a, "p"_a, "out"_a.noconvert(),
+        "threads"_a, "out = sum of weight * x <x, p> over the rows, x with the constant feature `bias` unless 0.");
   m.def("linear_norms", &norms_step, "x"_a, "out"_a.noconvert(), "threads"_a, "out_i = <x_i, x_i>.");
-  m.def("linear_duals", &duals_step, "loss"_a, "h"_a, "m"_a, "other"_a, "mix"_a, "weight"_a, "sign"_a,
+  m.def("linear_duals", &duals_step, "loss"_a, "h"_a, "lazy"_a, "m"_a, "other"_a, "mix"_a, "weight"_a, "sign"_a,
         "alpha"_a.noconvert(), "threads"_a,
-        "Duals at margins (1-mix)*m + mix*other: (changed rows, sign*delta, band, slopes, offset, loss, smooth, bias).");
+        "Duals at margins (1-mix)*m + mix*other: (changed rows, sign*delta, band, slopes, offset, loss, bias).");
   m.def("linear_slope", &slope_step, "loss"_a, "h"_a, "m"_a, "q"_a, "weight"_a, "k"_a, "threads"_a,
         "First and second derivative of the smooth risk at margins m + k*q.");
   m.def("linear_advance", &advance_step, "loss"_a, "m"_a.noconvert(), "q"_a, "k"_a, "weight"_a, "threads"_a,

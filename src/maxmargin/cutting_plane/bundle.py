@@ -56,10 +56,12 @@ class Bundle:
             self._drop(total, float(beta @ self._offsets[:t]))
         return w
 
-    def set_strength(self, C: float) -> None:
-        """The same cuts under another C: only the bound starts anew."""
-        self.problem.C = C
+    def adopt(self, problem: LinearProblem) -> None:
+        """The same cuts under another C: they bound the risk, not the objective, so only the bound starts anew."""
+        self.problem = problem
         self.lower = 0.0
+        if self.count:
+            self.solve()
 
     def _drop(self, total: FloatArray, offset: float) -> None:
         keep = np.flatnonzero(self._idle[: self.count] < IDLE)

@@ -37,7 +37,6 @@ class Duals:
     slope: FloatArray
     offset: float
     risk: float
-    smooth: float
     bias: float
 
 
@@ -104,10 +103,12 @@ class LinearProblem:
                 yield
 
     def duals(self, alpha: FloatArray, m: FloatArray, other: FloatArray | None = None, mix: float = 0.0,
-              h: float = 0.0) -> Duals:
-        """Set alpha to the duals at margins (1 − mix)·m + mix·other, of the hinge rounded over ±h."""
+              h: float = 0.0, lazy: float = 0.0) -> Duals:
+        """Set alpha to the duals at margins (1 − mix)·m + mix·other, of the hinge rounded over h; skip small moves."""
         second = m if other is None else other
-        return Duals(*_core.linear_duals(self.loss, h, m, second, mix, self.weight, self.sign, alpha, self.threads))
+        return Duals(
+            *_core.linear_duals(self.loss, h, lazy, m, second, mix, self.weight, self.sign, alpha, self.threads)
+        )
 
     def add(self, a: FloatArray, rows: NDArray[np.int64], delta: FloatArray) -> Pause:
         """a ← a − Σ delta_i x̃_i: move a cut by the duals that changed."""
