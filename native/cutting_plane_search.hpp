@@ -33,7 +33,8 @@ inline double loss_of(Loss kind, double u) {
 
 // alpha of the point with margins (1-mix) * m + mix * other; writes alpha, reports what changed. A row whose alpha
 // would move by less than lazy * weight keeps it: still a dual point, and its sample need not be read.
-// The band of the rounded hinge ends at |u| = 8h, where the slope has fallen to 1.5 % of its peak.
+// The band of the rounded hinge ends at r = 200h, where the slope has fallen to 1e-6 of its peak: in directions that
+// the rows next to the margin do not span, the far ones are all the curvature there is.
 inline Duals duals(Loss kind, double h, double lazy, const double* m, const double* other, double mix,
                    const double* weight, const double* sign, double* alpha, index_t n, int threads) {
   threads = useful_threads(n, threads);
@@ -51,7 +52,7 @@ inline Duals duals(Loss kind, double h, double lazy, const double* m, const doub
       } else if (h > 0) {
         const double r = std::sqrt(u * u + 4 * h * h);
         now = std::min(c, 0.5 * c * (1 + u / r));
-        if (std::fabs(u) < 8 * h) slope = 2 * c * h * h / (r * r * r);
+        if (r < 200 * h) slope = 2 * c * h * h / (r * r * r);
       } else if (u >= 0) {
         now = c;
       }

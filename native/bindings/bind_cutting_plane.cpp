@@ -57,7 +57,10 @@ void product_step(const Matrix& x, In<index_t> which, Doubles weight, double bia
   band_product(x, which.data(), weight.data(), index_t(which.shape(0)), bias, p.data(), out.data(), threads);
 }
 
-nb::tuple duals_step(const std::string& loss, double h, double lazy, Doubles m, Doubles other, double mix, Doubles weight,
+using DualsTuple =
+    std::tuple<Array<index_t>, Array<double>, Array<index_t>, Array<double>, double, double, double>;
+
+DualsTuple duals_step(const std::string& loss, double h, double lazy, Doubles m, Doubles other, double mix, Doubles weight,
                      Doubles sign, InOut<double> alpha, int threads) {
   const Loss kind = loss_named(loss);
   const std::size_t n = m.shape(0);
@@ -68,8 +71,7 @@ nb::tuple duals_step(const std::string& loss, double h, double lazy, Doubles m, 
     nb::gil_scoped_release release;
     out = duals(kind, h, lazy, m.data(), other.data(), mix, weight.data(), sign.data(), alpha.data(), index_t(n), threads);
   }
-  return nb::make_tuple(to_numpy(out.rows), to_numpy(out.delta), to_numpy(out.band), to_numpy(out.slope), out.total,
-                        out.loss, out.bias);
+  return {to_numpy(out.rows), to_numpy(out.delta), to_numpy(out.band), to_numpy(out.slope), out.total, out.loss, out.bias};
 }
 
 std::pair<double, double> slope_step(const std::string& loss, double h, Doubles m, Doubles q, Doubles weight, double k,

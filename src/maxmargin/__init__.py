@@ -6,3 +6,8 @@ from maxmargin.estimators.svr import SVR, NuSVR
 
 __version__ = "0.1.0"
 __all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"]
+from maxmargin.estimators.linear import LinearSVC
+
+__version__ = "0.1.0"
+
+__all__ = ["LinearSVC"]

@@ -47,7 +47,7 @@ class Bundle:
         w = -C * total
         if free is not None:
             total[-1] = 0.0
-            w[-1] = intercept
+            w[-1] = intercept[0]
         value = C * float(beta @ self._offsets[:t])
         norm = self.problem.inner(w, w)
         self.lower = max(self.lower, value - 0.5 * norm - self.problem.rounding(value + norm))

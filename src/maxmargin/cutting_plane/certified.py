@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Generator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +21,11 @@ class LinearResult(Result):
 
     w: FloatArray = field(default_factory=lambda: np.empty(0))
     lower: float = 0.0
-    bundle: Bundle | None = None
+    bundles: list[Bundle | None] = field(default_factory=list)
+
+    @property
+    def bundle(self) -> Bundle | None:
+        return self.bundles[0] if self.bundles else None
 
 
 class Clock:
@@ -49,6 +55,7 @@ class Certified:
         self.w = np.zeros(problem.size)
         self.m = np.zeros(problem.n)
         self.objective = problem.C * problem.risk(self.m)
+        self._best_cut: tuple[FloatArray, float] | None = None
 
     @property
     def gap(self) -> float:
@@ -89,7 +96,9 @@ class Certified:
         value, norm = problem.C * b, problem.C * problem.C * problem.inner(a, a)
         share = min(1.0, value / norm) if norm > 0 else 1.0  # a mixture with the cut R ≥ 0
         value, norm = share * value, share * share * norm
-        self.bundle.lower = max(self.bundle.lower, value - 0.5 * norm - problem.rounding(value + norm))
+        lower = value - 0.5 * norm - problem.rounding(value + norm)
+        if lower > self.bundle.lower:
+            self.bundle.lower, self._best_cut = lower, (a.copy(), b)
 
     def keep(self, w: FloatArray, m: FloatArray, objective: float) -> None:
         """Take over a point if it is the best so far."""
@@ -108,8 +117,26 @@ class Certified:
             self.objective = min(self.objective, 0.5 * problem.inner(self.w, self.w) + problem.C * risk)
         return k
 
+    def hand_over(self, other: Any) -> Generator[Turn | None, None, Status | None]:
+        """Let another solver of the same problem go on from the best point and the bound reached here."""
+        other.w, other.m, other.objective = self.w, self.m, self.objective
+        turns = other.turns()
+        while True:
+            try:
+                turn = next(turns)
+            except StopIteration as end:
+                status: Status | None = end.value
+                return status
+            finally:
+                self.w, self.m, self.objective = other.w, other.m, other.objective
+                self.clock.seconds.update(other.clock.seconds)
+            yield turn
+
     def result(self, status: Status) -> LinearResult:
+        if self._best_cut is not None:  # a later fit with another C may start from it
+            self.bundle.add(*self._best_cut)
+            self._best_cut = None
         return LinearResult(
             status=status, objective=self.objective, gap=self.gap, violation=self.relative_gap,
-            timings=dict(self.clock.seconds), w=self.w, lower=self.bundle.lower, bundle=self.bundle,
+            timings=dict(self.clock.seconds), w=self.w, lower=self.bundle.lower, bundles=[self.bundle],
         )

@@ -15,6 +15,7 @@ Stops at a relative gap of tol. Cost: reads of active rows; best where rows are 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Generator
 
 import numpy as np
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from maxmargin import _core
 from maxmargin.cutting_plane.bundle import Bundle
 from maxmargin.cutting_plane.certified import Certified
+from maxmargin.cutting_plane.ocas import Ocas
 from maxmargin.cutting_plane.problem import FloatArray, LinearProblem
 from maxmargin.runtime import Status, Turn
 
@@ -82,10 +84,16 @@ class Coordinates:
 
     def point(self) -> FloatArray:
         """The primal point of alpha; a free intercept is the centre plus the penalty's multiplier."""
-        w = self.v.copy()
+        w: FloatArray = self.v.copy()
         if self.problem.free_intercept:
             w[-1] = (self.centre + self.feature * self.v[-1]) / self.problem.bias
         return w
+
+    def value(self) -> float:
+        """The dual objective that the epochs raise (with a free intercept: the penalised one)."""
+        linear = 1.0 - self.centre * self.problem.sign if self.problem.free_intercept else 1.0
+        curve = 0.5 * (self.diag * self.alpha * self.alpha).sum() + 0.5 * float(self.v @ self.v)
+        return float((linear * self.alpha).sum() - curve)
 
     def cut(self) -> tuple[FloatArray, float]:
         """alpha as a cut of the risk."""
@@ -99,9 +107,13 @@ class Coordinates:
 class Descent(Certified):
     """Dual coordinate descent from scratch, or (`rounds`) from duals that another method has found."""
 
-    def __init__(self, problem: LinearProblem, tol: float, *, seed: int = 0, bundle: Bundle | None = None) -> None:
+    def __init__(
+        self, problem: LinearProblem, tol: float, *, seed: int = 0, bundle: Bundle | None = None,
+        patience: float = np.inf,
+    ) -> None:
         super().__init__(problem, tol, bundle)
         self._seed = seed
+        self.patience = patience  # turns after which cutting planes take over
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
         self.clock.start()
@@ -113,14 +125,14 @@ class Descent(Certified):
         """Epochs over the active rows, then a pass for the certificate and the next active rows."""
         problem, clock = self.problem, self.clock
         m = np.empty(problem.n)
-        goal, rest = 0.1, 0
-        while True:
-            before = self.gap
+        goal, rest, value = 0.1, 0, -np.inf
+        for count in itertools.count(1):
             spread = yield from dual.descend(active, READS * problem.n, goal)
             clock.lap("descent")
             w = dual.point()
             yield from problem.outputs(w, m)
             clock.lap("outputs")
+            before, value = value, dual.value()
             self.bound(*dual.cut())
             step = self.improve(w, m)
             if problem.free_intercept:
@@ -129,10 +141,17 @@ class Descent(Certified):
             yield self.turn(step=step, epochs=float(dual.epochs))
             if self.certified:
                 return None
-            rest = rest + 1 if self.gap >= before else 0
-            if rest >= 20:
+            if count >= self.patience:
+                return (yield from self.fall_back())
+            rest = rest + 1 if value <= before else 0
+            if rest >= 5 and spread <= 1e-10:
                 return Status.STALLED
             goal = max(min(goal, 0.2 * spread), 1e-13)
             u = 1.0 - m
             idle = ((dual.alpha <= 0) & (u < -spread)) | ((dual.alpha >= dual.upper) & (u > spread))
             active = np.flatnonzero(~idle)
+        return None
+
+    def fall_back(self) -> Generator[Turn | None, None, Status | None]:
+        """Cutting planes from the best point: slower where this solver is at home, but never caught in a corner."""
+        return (yield from self.hand_over(Ocas(self.problem, self.tol, bundle=self.bundle)))

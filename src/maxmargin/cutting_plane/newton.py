@@ -18,8 +18,8 @@ Stops at a relative gap of tol. Cost per turn: one to two passes over X and widt
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Generator
-from typing import Any
 
 import numpy as np
 import scipy.linalg as sl
@@ -36,6 +36,7 @@ START = 0.2       # first rounding: wide enough that most rows bend the loss at 
 ROUGH = 0.06      # rounding at which the sample has told what it can
 FALL = 0.3        # h falls by at most this factor per turn
 DIRECT = 1000     # widest Newton matrix that is factored rather than iterated on
+NEAR = 0.015      # rows with this part of the largest slope (|u| < 8h) have their duals polished
 EASY = 0.05       # violation after a polish that shows coordinate descent to be quick here: it takes over
 
 
@@ -44,9 +45,9 @@ class Newton(Descent):
 
     def __init__(
         self, problem: LinearProblem, tol: float, *, start: FloatArray | None = None, seed: int = 0,
-        rough: bool = False, bundle: Bundle | None = None,
+        rough: bool = False, bundle: Bundle | None = None, patience: float = np.inf,
     ) -> None:
-        super().__init__(problem, tol, seed=seed, bundle=bundle)
+        super().__init__(problem, tol, seed=seed, bundle=bundle, patience=patience)
         self.start = start
         self.h = START if problem.loss == "hinge" else 0.0
         self.rough = rough
@@ -56,7 +57,6 @@ class Newton(Descent):
         if problem.free_intercept:
             self._penalty[-1] = 0.0
         self._precise = False
-        self.log: Any = None
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
         problem, clock = self.problem, self.clock
@@ -69,8 +69,8 @@ class Newton(Descent):
         if w.any():
             yield from problem.outputs(w, m)
         alpha, a = np.zeros(problem.n), np.zeros(problem.size)
-        step, decrease, rest = 0.0, np.inf, 0
-        while True:
+        step, rest = 0.0, 0
+        for count in itertools.count(1):
             before = (self.objective, self.bundle.lower)
             lazy = 0.1 * self.tol * self.objective / (problem.C * float(problem.weight.sum()))
             found = problem.duals(alpha, m, h=self.h, lazy=lazy)
@@ -84,13 +84,14 @@ class Newton(Descent):
             if self._near(rounding, step):
                 spread = yield from self._polish(alpha, a, found, w)
                 clock.lap("polish")
-                if spread <= EASY or rest >= 4:
+                if (spread <= EASY or rest >= 4) and not problem.free_intercept:
                     return (yield from self.rounds(self._duals_of(), np.arange(problem.n)))
-            if self.log: self.log('h %.4f J %d chg %d F %.7g lb %.7g rel %.2e rnd %.1e step %.3f dec %.1e'%(self.h,len(found.band),len(found.rows),self.objective,self.bundle.lower,self.relative_gap,rounding/objective,step,decrease/objective))
             yield self.turn(step=step, rounding=self.h)
             if self.certified or (self.rough and self.h <= ROUGH and step >= 0.5):
                 return None
             rest = rest + 1 if before == (self.objective, self.bundle.lower) else 0
+            if count >= self.patience or (rest >= 8 and np.isfinite(self.patience)):
+                return (yield from self.fall_back())
             if rest >= 8:
                 return Status.STALLED
             grad = problem.C * a + self._penalty * w
@@ -104,8 +105,8 @@ class Newton(Descent):
             w = w + step * p
             problem.advance(m, q, step)
             clock.lap("line search")
-            decrease = -0.5 * float(grad @ p)
-            self._tighten(step, decrease, rounding)
+            self._tighten(step, -0.5 * float(grad @ p), rounding)
+        return None
 
     def _sample(self) -> Generator[None, None, None]:
         """Start at the rough solution for a random part of the rows, when that is much cheaper than the whole."""
@@ -139,7 +140,8 @@ class Newton(Descent):
         """Coordinate descent over the band, for a quarter of a pass in reads, raises the bound; the violation left."""
         problem, dual = self.problem, self._duals_of()
         dual.place(problem.C * alpha, -problem.C * a, float(w[-1]))
-        spread = yield from dual.descend(found.band.copy(), 0.25 * problem.n, 1e-3)
+        near = found.band[4 * self.h * found.slope >= NEAR * problem.weight[found.band]]
+        spread = yield from dual.descend(near, 0.25 * problem.n, 1e-3)
         self.bound(*dual.cut())
         return spread
 
@@ -158,7 +160,8 @@ class Newton(Descent):
             H[np.diag_indices(problem.size)] = diagonal + max(ridge, 1e-12) * (1.0 + diagonal.max())
             try:
                 factor = sl.cho_factor(H.T, lower=True, overwrite_a=True, check_finite=False)
-                return -sl.cho_solve(factor, grad, check_finite=False)
+                p: FloatArray = -sl.cho_solve(factor, grad, check_finite=False)
+                return p
             except np.linalg.LinAlgError:  # float32 products on badly scaled data
                 if self._precise:
                     ridge = max(10 * ridge, 1e-10)
@@ -197,7 +200,6 @@ class Newton(Descent):
             s = r + (size / last) * s
             if it % 8 == 7:
                 yield
-        if self.log: self.log('    cg',it, size/start, len(band))
         return p
 
     def _tighten(self, step: float, decrease: float, rounding: float) -> None:

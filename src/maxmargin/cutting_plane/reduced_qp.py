@@ -16,24 +16,22 @@ import scipy.linalg as sl
 from maxmargin.cutting_plane.problem import FloatArray
 
 
-def solve(gram: FloatArray, offset: FloatArray, C: float, free: FloatArray | None = None) -> tuple[FloatArray, float]:
-    """(β, intercept multiplier). `free` holds the cuts' intercept components when the intercept is free."""
+def solve(
+    gram: FloatArray, offset: FloatArray, C: float, free: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """(β, intercepts). `free` holds the cuts' components at free intercepts: one row per intercept, or one row."""
     t = len(offset)
     scale = max(C * float(np.abs(offset).max(initial=0.0)), np.finfo(float).tiny)
     H = np.zeros((t + 1, t + 1))
     H[:t, :t] = gram * (C * C / scale)
     f = np.append(offset * (C / scale), 0.0)
-    rows = [np.ones(t + 1)]
-    unit = 1.0
-    if free is not None:
-        unit = float(np.abs(free).max()) or 1.0
-        rows.append(np.append(free / unit, 0.0))
-    E = np.array(rows)
-    e = np.zeros(len(rows))
+    balance = np.zeros((0, t)) if free is None else np.atleast_2d(free)
+    unit = float(np.abs(balance).max(initial=0.0)) or 1.0
+    E = np.vstack([np.ones(t + 1), np.hstack([balance / unit, np.zeros((len(balance), 1))])])
+    e = np.zeros(len(E))
     e[0] = 1.0
     x, y = _interior_point(H, f, E, e)
-    beta = _repair(x[:t], free)
-    return beta, float(y[1] * scale / (C * unit)) if free is not None else 0.0
+    return _repair(x[:t], balance), y[1:] * (scale / (C * unit))
 
 
 def _interior_point(H: FloatArray, f: FloatArray, E: FloatArray, e: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -86,14 +84,26 @@ def _reach(v: FloatArray, dv: FloatArray) -> float:
     return min(1.0, float(np.min(-v[falling] / dv[falling]))) if falling.any() else 1.0
 
 
-def _repair(beta: FloatArray, free: FloatArray | None) -> FloatArray:
-    """Feasible to the last bit of float64: clip dust, balance the intercept by shrinking one side, Σβ ≤ 1."""
+def _repair(beta: FloatArray, balance: FloatArray) -> FloatArray:
+    """Feasible to the last bits of float64: clip dust, balance the intercepts, Σβ ≤ 1.
+
+    One intercept is balanced by shrinking the heavier side. Several (one per class) by a correction of least norm
+    relative to β, which keeps the weights positive when the imbalance is small; what remains after it costs all
+    weights, because then only β = 0 is sure to be feasible.
+    """
     beta = np.where(beta > 1e-13, beta, 0.0)
-    if free is not None:
-        up, down = float(beta @ np.maximum(free, 0)), float(beta @ np.maximum(-free, 0))
+    if len(balance) == 1:
+        up, down = float(beta @ np.maximum(balance[0], 0)), float(beta @ np.maximum(-balance[0], 0))
         if up > down:
-            beta = np.where(free > 0, beta * (down / up), beta)
+            beta = np.where(balance[0] > 0, beta * (down / up), beta)
         elif down > up:
-            beta = np.where(free < 0, beta * (up / down), beta)
+            beta = np.where(balance[0] < 0, beta * (up / down), beta)
+    elif len(balance):
+        for _ in range(3):
+            scaled = balance * beta
+            beta = beta * (1 - np.linalg.lstsq(scaled, balance @ beta, rcond=1e-12)[0])
+        beta = np.maximum(beta, 0.0)
+        if np.abs(balance @ beta).max() > 1e-12 * float((np.abs(balance) @ beta).max(initial=0.0)):
+            beta = np.zeros_like(beta)
     total = float(beta.sum())
-    return beta / total * (1 - 1e-16) if total > 1 else beta
+    return beta / total * (1 - 1e-15) if total > 1 else beta

@@ -16,6 +16,7 @@ from maxmargin.cutting_plane.problem import FloatArray, LinearProblem
 from maxmargin.runtime import Control, run
 
 SOLVERS = ("auto", "ocas", "cpa", "newton", "descent")
+PATIENCE = 60  # turns after which "auto" calls in the cutting planes; the sets it was tuned on need 5 to 30
 WIDE = 4000  # features beyond which coordinate descent beats a Newton matrix
 
 
@@ -29,14 +30,14 @@ def make(
     start: FloatArray | None = None,
 ) -> Any:
     """The solver object; `bundle` holds cuts of an earlier fit on the same rows, `start` a point to start from."""
-    name = choose(problem) if solver == "auto" else solver
+    name, patience = (choose(problem), PATIENCE) if solver == "auto" else (solver, float("inf"))
     if bundle is not None:
         bundle.adopt(problem)
     kinds: dict[str, Callable[[], Certified]] = {
         "ocas": lambda: Ocas(problem, tol, bundle=bundle),
         "cpa": lambda: Ocas(problem, tol, optimised=False, bundle=bundle),
-        "newton": lambda: Newton(problem, tol, seed=seed, bundle=bundle, start=start),
-        "descent": lambda: Descent(problem, tol, seed=seed, bundle=bundle),
+        "newton": lambda: Newton(problem, tol, seed=seed, bundle=bundle, start=start, patience=patience),
+        "descent": lambda: Descent(problem, tol, seed=seed, bundle=bundle, patience=patience),
     }
     return kinds[name]()
 
@@ -45,7 +46,12 @@ def solve(
     problem: LinearProblem, tol: float, solver: str, control: Control, *, seed: int = 0, bundle: Bundle | None = None,
     start: FloatArray | None = None,
 ) -> LinearResult:
-    """Run to a relative gap of tol. BLAS works on small matrices only and stays on one thread."""
+    """One binary problem to a relative gap of tol."""
+    return drive(make(problem, tol, solver, seed=seed, bundle=bundle, start=start), control)
+
+
+def drive(solver: Any, control: Control) -> LinearResult:
+    """Run a solver object. BLAS sees small matrices only and stays on one thread; the core has its own."""
     with threadpool_limits(limits=1, user_api="blas"):
-        result: LinearResult = run(make(problem, tol, solver, seed=seed, bundle=bundle, start=start), control)
+        result: LinearResult = run(solver, control)
     return result
