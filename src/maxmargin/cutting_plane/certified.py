@@ -14,6 +14,8 @@ from maxmargin.cutting_plane.bundle import Bundle
 from maxmargin.cutting_plane.problem import FloatArray, LinearProblem
 from maxmargin.runtime import Result, Status, Turn
 
+FAR = 100.0  # longest step: k times the rounding error of q = m − m_best goes into the margins kept
+
 
 @dataclass
 class LinearResult(Result):
@@ -111,10 +113,11 @@ class Certified:
         step, q = w - self.w, m - self.m
         quad, lin = problem.inner(step, step), problem.inner(self.w, step)
         k = line_search.exact(problem, self.m, q, quad, lin)
-        if k > 0:
-            risk = problem.advance(self.m, q, k)
-            self.w = self.w + k * step
-            self.objective = min(self.objective, 0.5 * problem.inner(self.w, self.w) + problem.C * risk)
+        k = min(k, FAR)
+        if k > 0 and quad + abs(lin) > 0:
+            moved, margins = self.w + k * step, self.m.copy()
+            risk = problem.advance(margins, q, k)
+            self.keep(moved, margins, 0.5 * problem.inner(moved, moved) + problem.C * risk)
         return k
 
     def hand_over(self, other: Any) -> Generator[Turn | None, None, Status | None]:

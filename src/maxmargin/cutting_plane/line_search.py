@@ -48,7 +48,7 @@ def smooth(
             newton = 2 * k if high == np.inf else 0.5 * (low + high)
         elif high == np.inf:
             newton = min(newton, 8 * k)
-        if newton == k or high - low <= 1e-15 * high:
+        if newton == k or (np.isfinite(high) and high - low <= 1e-15 * high):
             break
         k = newton
     return k
