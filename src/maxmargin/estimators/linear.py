@@ -30,7 +30,7 @@ from maxmargin.estimators._base import (
 )
 from maxmargin.runtime import thread_count
 
-SMALL = 2000  # rows up to which equal samples are merged: there it costs nothing and makes weights exact to the bit
+SMALL = 500  # rows up to which equal samples are merged: there it costs nothing and makes weights exact to the bit
 
 
 class LinearSVC(ClassifierMixin, Machine):
