@@ -1,0 +1,41 @@
+"""Figure 3 of Franc & Sonnenburg 2008: fit time against the number of rows, and the exponent (1 is linear)."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+from benchmarks import plots, report
+from benchmarks.base import Cell, Experiment, Options, Problem
+from benchmarks.experiments.exact_scaling import exponent
+
+SIZES = (5_000, 10_000, 20_000, 40_000, 80_000)
+
+
+class LinearScaling(Experiment):
+    title = "Linear machines: time against n"
+    baseline = "linear-maxmargin"
+    sets = ("celegans", "covtype")
+    solvers = ("linear-maxmargin", "linear-ocas", "sklearn-sgd")
+    repeat = 1
+
+    def cells(self, options: Options) -> list[Cell]:
+        return [
+            Cell(name, solver, Problem("linear", tol=1e-2, fit_intercept=False), rows=rows)
+            for name in self.chosen_sets(options)
+            for rows in ((500, 1000, 2000) if options.quick else SIZES)
+            for solver in self.chosen_solvers(options)
+        ]
+
+    def report(self, run: dict[str, Any]) -> str:
+        lines = [["set", "solver", "exponent"]]
+        done = [r for r in run["records"] if r["status"] == "ok"]
+        for name, solver in dict.fromkeys((r["dataset"], r["solver"]) for r in done):
+            points = [(r["rows"], r["best"]) for r in done if (r["dataset"], r["solver"]) == (name, solver)]
+            if len(points) > 1:
+                lines.append([name, solver, f"{exponent(points):.2f}"])
+        picture = "![time against rows](linear_scaling.svg)"
+        return "\n\n".join([report.tables(self, run), "## Exponents", report.markdown(lines), picture])
+
+    def plots(self, run: dict[str, Any], folder: pathlib.Path) -> list[pathlib.Path]:
+        return plots.time_against_rows(run, folder / "linear_scaling.svg")

@@ -1,0 +1,69 @@
+"""maxmargin's LinearSVC, one solver of the harness per method. tol is the relative duality gap."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from benchmarks.base import Data, LinearModel, Problem, Solver
+
+
+class Linear(Solver):
+    name = "linear-maxmargin"
+    package = "maxmargin"
+    tasks = ("linear",)
+    ours = True
+    method = "auto"
+
+    def skip(self, problem: Problem, data: Data) -> str | None:
+        reason = super().skip(problem, data)
+        if reason is None and len(np.unique(data.y_train)) > 2:
+            return "the evaluator judges linear models of two classes"
+        return reason
+
+    def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
+        make = importlib.import_module("maxmargin").LinearSVC
+        self.X, self.y = X, y
+        self.estimator = make(
+            C=problem.C, loss=problem.loss, tol=problem.tol, fit_intercept=problem.fit_intercept, solver=self.method,
+            n_jobs=threads, **problem.options,
+        )  # fmt: skip
+
+    def fit(self) -> None:
+        self.estimator.fit(self.X, self.y)
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.asarray(self.estimator.predict(X))
+
+    def model(self, X_test: Any) -> LinearModel:
+        return LinearModel(self.estimator.coef_.ravel(), float(self.estimator.intercept_[0]))
+
+    def extra(self) -> dict[str, float]:
+        own = {"iterations": float(self.estimator.n_iter_)}
+        return own | {f"time_{name}": float(value) for name, value in self.estimator.timings_.items()}
+
+
+class Ocas(Linear):
+    """Algorithm 1 of the paper on the same passes: the stand-in for the authors' program."""
+
+    name = "linear-ocas"
+    method = "ocas"
+
+
+class Cpa(Linear):
+    """The standard cutting plane algorithm, the paper's ablation (SVMperf, BMRM)."""
+
+    name = "linear-cpa"
+    method = "cpa"
+
+
+class NewtonSteps(Linear):
+    name = "linear-newton"
+    method = "newton"
+
+
+class DualDescent(Linear):
+    name = "linear-descent"
+    method = "descent"

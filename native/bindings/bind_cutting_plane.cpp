@@ -1,0 +1,147 @@
+#include <stdexcept>
+
+#include "bindings.hpp"
+#include "cutting_plane.hpp"
+#include "cutting_plane_descent.hpp"
+#include "cutting_plane_search.hpp"
+
+namespace maxmargin {
+namespace {
+
+using namespace linear;
+using Doubles = In<double>;
+
+Loss loss_named(const std::string& name) {
+  if (name == "hinge") return Loss::hinge;
+  if (name == "squared_hinge") return Loss::squared;
+  throw std::invalid_argument("loss must be 'hinge' or 'squared_hinge'");
+}
+
+void need(bool ok, const char* what) {
+  if (!ok) throw std::invalid_argument(what);
+}
+
+void outputs_step(const Matrix& x, Doubles w, double bias, Doubles sign, index_t begin, index_t end, InOut<double> out,
+                  int threads) {
+  const index_t n = rows(x);
+  need(index_t(w.shape(0)) == cols(x) && index_t(sign.shape(0)) == n && index_t(out.shape(0)) == n &&
+           0 <= begin && end <= n,
+       "linear_outputs: shapes do not match");
+  nb::gil_scoped_release release;
+  outputs(x, w.data(), bias, sign.data(), begin, end, out.data(), threads);
+}
+
+void add_rows_step(const Matrix& x, In<index_t> which, Doubles coef, InOut<double> sum, int threads) {
+  need(which.shape(0) == coef.shape(0) && index_t(sum.shape(0)) == cols(x), "linear_add_rows: shapes do not match");
+  nb::gil_scoped_release release;
+  add_rows(x, which.data(), coef.data(), index_t(which.shape(0)), sum.data(), threads);
+}
+
+void gram_step(const Matrix& x, In<index_t> which, Doubles weight, double bias, bool precise, InOut2<double> gram,
+               int threads) {
+  const index_t size = cols(x) + (bias != 0 ? 1 : 0);
+  need(which.shape(0) == weight.shape(0) && index_t(gram.shape(0)) == size && index_t(gram.shape(1)) == size,
+       "linear_gram: shapes do not match");
+  nb::gil_scoped_release release;
+  const index_t count = index_t(which.shape(0));
+  if (precise) weighted_gram<double>(x, which.data(), weight.data(), count, bias, gram.data(), threads);
+  else weighted_gram<float>(x, which.data(), weight.data(), count, bias, gram.data(), threads);
+}
+
+void product_step(const Matrix& x, In<index_t> which, Doubles weight, double bias, Doubles p, InOut<double> out,
+                  int threads) {
+  const index_t size = cols(x) + (bias != 0 ? 1 : 0);
+  need(which.shape(0) == weight.shape(0) && index_t(p.shape(0)) == size && index_t(out.shape(0)) == size,
+       "linear_product: shapes do not match");
+  nb::gil_scoped_release release;
+  band_product(x, which.data(), weight.data(), index_t(which.shape(0)), bias, p.data(), out.data(), threads);
+}
+
+using DualsTuple =
+    std::tuple<Array<index_t>, Array<double>, Array<index_t>, Array<double>, double, double, double>;
+
+DualsTuple duals_step(const std::string& loss, double h, double lazy, Doubles m, Doubles other, double mix, Doubles weight,
+                     Doubles sign, InOut<double> alpha, int threads) {
+  const Loss kind = loss_named(loss);
+  const std::size_t n = m.shape(0);
+  need(other.shape(0) == n && weight.shape(0) == n && sign.shape(0) == n && alpha.shape(0) == n,
+       "linear_duals: shapes do not match");
+  Duals out;
+  {
+    nb::gil_scoped_release release;
+    out = duals(kind, h, lazy, m.data(), other.data(), mix, weight.data(), sign.data(), alpha.data(), index_t(n), threads);
+  }
+  return {to_numpy(out.rows), to_numpy(out.delta), to_numpy(out.band), to_numpy(out.slope), out.total, out.loss, out.bias};
+}
+
+std::pair<double, double> slope_step(const std::string& loss, double h, Doubles m, Doubles q, Doubles weight, double k,
+                                     int threads) {
+  const Loss kind = loss_named(loss);
+  need(q.shape(0) == m.shape(0) && weight.shape(0) == m.shape(0), "linear_slope: shapes do not match");
+  nb::gil_scoped_release release;
+  const Slope s = smooth_slope(kind, h, m.data(), q.data(), weight.data(), k, index_t(m.shape(0)), threads);
+  return {s.first, s.second};
+}
+
+double advance_step(const std::string& loss, InOut<double> m, Doubles q, double k, Doubles weight, int threads) {
+  const Loss kind = loss_named(loss);
+  need(q.shape(0) == m.shape(0) && weight.shape(0) == m.shape(0), "linear_advance: shapes do not match");
+  nb::gil_scoped_release release;
+  return advance(kind, m.data(), q.data(), k, weight.data(), index_t(m.shape(0)), threads);
+}
+
+double search_step(Doubles m, Doubles q, Doubles weight, double quad, double lin, int threads) {
+  need(q.shape(0) == m.shape(0) && weight.shape(0) == m.shape(0), "hinge_search: shapes do not match");
+  nb::gil_scoped_release release;
+  return hinge_search(m.data(), q.data(), weight.data(), quad, lin, index_t(m.shape(0)), threads);
+}
+
+std::tuple<index_t, double, double> descent_step(const Matrix& x, InOut<index_t> active, index_t count, Doubles sign,
+                                                 Doubles upper, Doubles diag, Doubles norms, double bias,
+                                                 double offset, double above, double below, InOut<double> alpha,
+                                                 InOut<double> w, std::uint64_t seed) {
+  const std::size_t n = std::size_t(rows(x));
+  need(sign.shape(0) == n && upper.shape(0) == n && diag.shape(0) == n && norms.shape(0) == n &&
+           alpha.shape(0) == n && index_t(w.shape(0)) == cols(x) + (bias != 0 ? 1 : 0) &&
+           count <= index_t(active.shape(0)),
+       "descent_epoch: shapes do not match");
+  nb::gil_scoped_release release;
+  const Epoch e = descent_epoch(x, active.data(), count, sign.data(), upper.data(), diag.data(), norms.data(), bias,
+                                offset, above, below, alpha.data(), w.data(), seed);
+  return {e.active, e.largest, e.smallest};
+}
+
+void norms_step(const Matrix& x, InOut<double> out, int threads) {
+  need(index_t(out.shape(0)) == rows(x), "linear_norms: shapes do not match");
+  nb::gil_scoped_release release;
+  row_norms(x, out.data(), threads);
+}
+
+}  // namespace
+
+void bind_cutting_plane(nb::module_& m) {
+  using namespace nb::literals;
+  m.def("linear_outputs", &outputs_step, "x"_a, "w"_a, "bias"_a, "sign"_a, "begin"_a, "end"_a, "out"_a.noconvert(),
+        "threads"_a, "out_i = sign_i * (<x_i, w> + bias) for begin <= i < end.");
+  m.def("linear_add_rows", &add_rows_step, "x"_a, "rows"_a, "coef"_a, "sum"_a.noconvert(), "threads"_a,
+        "sum += sum over k of coef_k * x[rows_k].");
+  m.def("linear_gram", &gram_step, "x"_a, "rows"_a, "weight"_a, "bias"_a, "precise"_a, "gram"_a.noconvert(),
+        "threads"_a, "Upper triangle of gram += sum of weight * x x', x with the constant feature `bias` unless 0.");
+  m.def("linear_product", &product_step, "x"_a, "rows"_a, "weight"_a, "bias"_a, "p"_a, "out"_a.noconvert(),
+        "threads"_a, "out = sum of weight * x <x, p> over the rows, x with the constant feature `bias` unless 0.");
+  m.def("linear_norms", &norms_step, "x"_a, "out"_a.noconvert(), "threads"_a, "out_i = <x_i, x_i>.");
+  m.def("linear_duals", &duals_step, "loss"_a, "h"_a, "lazy"_a, "m"_a, "other"_a, "mix"_a, "weight"_a, "sign"_a,
+        "alpha"_a.noconvert(), "threads"_a,
+        "Duals at margins (1-mix)*m + mix*other: (changed rows, sign*delta, band, slopes, offset, loss, bias).");
+  m.def("linear_slope", &slope_step, "loss"_a, "h"_a, "m"_a, "q"_a, "weight"_a, "k"_a, "threads"_a,
+        "First and second derivative of the smooth risk at margins m + k*q.");
+  m.def("linear_advance", &advance_step, "loss"_a, "m"_a.noconvert(), "q"_a, "k"_a, "weight"_a, "threads"_a,
+        "m += k*q; the risk there.");
+  m.def("hinge_search", &search_step, "m"_a, "q"_a, "weight"_a, "quad"_a, "lin"_a, "threads"_a,
+        "argmin over k >= 0 of quad/2 k^2 + lin k + sum of weight * max(0, 1 - m - k q), exactly.");
+  m.def("descent_epoch", &descent_step, "x"_a, "active"_a.noconvert(), "count"_a, "sign"_a, "upper"_a, "diag"_a,
+        "norms"_a, "bias"_a, "offset"_a, "above"_a, "below"_a, "alpha"_a.noconvert(), "w"_a.noconvert(), "seed"_a,
+        "One epoch of dual coordinate descent over active[:count]: (rows left, largest, smallest projected gradient).");
+}
+
+}  // namespace maxmargin

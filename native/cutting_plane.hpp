@@ -1,0 +1,308 @@
+// Passes over the samples for linear machines: outputs, sums of rows, row norms, weighted Gram matrices.
+//
+// Conventions: margins m_i = sign_i * (<x_i, w> + bias), one double per row; weights w, sums of rows and Gram matrices
+// are double whatever the type of X. Sums over features run in double: memory, not arithmetic, limits these loops.
+// A pass takes a range of rows, so that the caller can stop between two ranges of a matrix larger than memory.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "matrix.hpp"
+#include "threads.hpp"
+
+namespace maxmargin::linear {
+
+typedef double double4 __attribute__((vector_size(32), aligned(8)));
+typedef float float4 __attribute__((vector_size(16), aligned(4)));
+
+inline double4 widen(const float* x) { return __builtin_convertvector(*reinterpret_cast<const float4*>(x), double4); }
+inline double4 widen(const double* x) { return *reinterpret_cast<const double4*>(x); }
+inline double4& at(double* x) { return *reinterpret_cast<double4*>(x); }
+
+template <class T>
+double dot(const T* x, const double* w, index_t d) {
+  double4 s0{}, s1{}, s2{}, s3{};
+  index_t j = 0;
+  for (; j + 16 <= d; j += 16) {
+    s0 += widen(x + j) * widen(w + j);
+    s1 += widen(x + j + 4) * widen(w + j + 4);
+    s2 += widen(x + j + 8) * widen(w + j + 8);
+    s3 += widen(x + j + 12) * widen(w + j + 12);
+  }
+  for (; j + 4 <= d; j += 4) s0 += widen(x + j) * widen(w + j);
+  s0 = (s0 + s1) + (s2 + s3);
+  double sum = (s0[0] + s0[1]) + (s0[2] + s0[3]);
+  for (; j < d; ++j) sum += double(x[j]) * w[j];
+  return sum;
+}
+
+template <class T>
+double row_dot(const Dense<T>& x, index_t i, const double* w) {
+  return dot(x.row(i), w, x.cols);
+}
+template <class T, class I>
+double row_dot(const Csr<T, I>& x, index_t i, const double* w) {
+  double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+  I k = x.indptr[i];
+  const I end = x.indptr[i + 1];
+  for (; k + 4 <= end; k += 4) {
+    s0 += double(x.data[k]) * w[x.indices[k]];
+    s1 += double(x.data[k + 1]) * w[x.indices[k + 1]];
+    s2 += double(x.data[k + 2]) * w[x.indices[k + 2]];
+    s3 += double(x.data[k + 3]) * w[x.indices[k + 3]];
+  }
+  for (; k < end; ++k) s0 += double(x.data[k]) * w[x.indices[k]];
+  return (s0 + s1) + (s2 + s3);
+}
+
+// w += c * x_i
+template <class T>
+void row_add(const Dense<T>& x, index_t i, double c, double* w) {
+  const T* row = x.row(i);
+  index_t j = 0;
+  const double4 cc = {c, c, c, c};
+  for (; j + 4 <= x.cols; j += 4) at(w + j) += cc * widen(row + j);
+  for (; j < x.cols; ++j) w[j] += c * double(row[j]);
+}
+template <class T, class I>
+void row_add(const Csr<T, I>& x, index_t i, double c, double* w) {
+  for (I k = x.indptr[i]; k < x.indptr[i + 1]; ++k) w[x.indices[k]] += c * double(x.data[k]);
+}
+
+template <class T>
+double row_norm(const Dense<T>& x, index_t i) {
+  double sum = 0;
+  for (index_t j = 0; j < x.cols; ++j) sum += double(x.row(i)[j]) * double(x.row(i)[j]);
+  return sum;
+}
+template <class T, class I>
+double row_norm(const Csr<T, I>& x, index_t i) {
+  double sum = 0;
+  for (I k = x.indptr[i]; k < x.indptr[i + 1]; ++k) sum += double(x.data[k]) * double(x.data[k]);
+  return sum;
+}
+
+// Stored values in rows [0, rows): what a pass has to read. Decides whether threads pay.
+template <class T>
+index_t stored(const Dense<T>& x) {
+  return x.rows * x.cols;
+}
+template <class T, class I>
+index_t stored(const Csr<T, I>& x) {
+  return index_t(x.indptr[x.rows] - x.indptr[0]);
+}
+
+// Waking threads costs some 5 µs: 20,000 multiplications.
+inline int useful_threads(index_t work, int threads) {
+  return int(std::max<index_t>(1, std::min<index_t>(threads, work / 20000)));
+}
+
+// out_i = sign_i * (<x_i, w> + bias) for the rows in [begin, end)
+inline void outputs(const Matrix& matrix, const double* w, double bias, const double* sign, index_t begin, index_t end,
+                    double* out, int threads) {
+  std::visit(
+      [&](const auto& x) {
+        const index_t per_row = x.rows ? stored(x) / x.rows + 1 : 1;
+        threads = useful_threads((end - begin) * per_row, threads);
+#pragma omp parallel for num_threads(threads) schedule(static)
+        for (index_t i = begin; i < end; ++i) out[i] = sign[i] * (row_dot(x, i, w) + bias);
+      },
+      matrix);
+}
+
+// Four rows at once: the sum is loaded and stored once for all of them.
+template <class T>
+void add_range(const Dense<T>& x, const index_t* rows, const double* coef, index_t count, double* sum) {
+  index_t k = 0;
+  for (; k + 4 <= count; k += 4) {
+    const T *r0 = x.row(rows[k]), *r1 = x.row(rows[k + 1]), *r2 = x.row(rows[k + 2]), *r3 = x.row(rows[k + 3]);
+    const double c0 = coef[k], c1 = coef[k + 1], c2 = coef[k + 2], c3 = coef[k + 3];
+    const double4 v0 = {c0, c0, c0, c0}, v1 = {c1, c1, c1, c1}, v2 = {c2, c2, c2, c2}, v3 = {c3, c3, c3, c3};
+    index_t j = 0;
+    for (; j + 4 <= x.cols; j += 4)
+      at(sum + j) += (v0 * widen(r0 + j) + v1 * widen(r1 + j)) + (v2 * widen(r2 + j) + v3 * widen(r3 + j));
+    for (; j < x.cols; ++j)
+      sum[j] += (c0 * double(r0[j]) + c1 * double(r1[j])) + (c2 * double(r2[j]) + c3 * double(r3[j]));
+  }
+  for (; k < count; ++k) row_add(x, rows[k], coef[k], sum);
+}
+template <class T, class I>
+void add_range(const Csr<T, I>& x, const index_t* rows, const double* coef, index_t count, double* sum) {
+  for (index_t k = 0; k < count; ++k) row_add(x, rows[k], coef[k], sum);
+}
+
+// sum += Σ_k coef_k * x_{rows_k}
+inline void add_rows(const Matrix& matrix, const index_t* rows, const double* coef, index_t count, double* sum,
+                     int threads) {
+  std::visit(
+      [&](const auto& x) {
+        const index_t d = x.cols, per_row = x.rows ? stored(x) / x.rows + 1 : 1;
+        // Each thread clears and adds a private sum of d doubles: the rows must outweigh that.
+        threads = std::min(useful_threads(count * per_row, threads), int(1 + count * per_row / (4 * d + 1)));
+        if (threads <= 1) return add_range(x, rows, coef, count, sum);
+        std::vector<std::vector<double>> part(threads);
+#pragma omp parallel num_threads(threads)
+        {
+          const int t = omp_get_thread_num();
+          const index_t first = count * t / threads, last = count * (t + 1) / threads;
+          part[t].assign(d, 0.0);
+          add_range(x, rows + first, coef + first, last - first, part[t].data());
+        }
+        for (const auto& p : part)
+          if (!p.empty())
+            for (index_t j = 0; j < d; ++j) sum[j] += p[j];
+      },
+      matrix);
+}
+
+// out = Σ_k weight_k <x̃_k, p> x̃_k over the given rows, x̃ = (x, bias): the Newton matrix times p, row by row.
+inline void band_product(const Matrix& matrix, const index_t* rows, const double* weight, index_t count, double bias,
+                         const double* p, double* out, int threads) {
+  std::visit(
+      [&](const auto& x) {
+        const index_t d = x.cols, size = d + (bias != 0 ? 1 : 0), per_row = x.rows ? stored(x) / x.rows + 1 : 1;
+        threads = std::min(useful_threads(count * per_row, threads), int(1 + count * per_row / (4 * d + 1)));
+        std::vector<std::vector<double>> part(threads);
+#pragma omp parallel num_threads(threads)
+        {
+          const int t = omp_get_thread_num();
+          std::vector<double> mine(size, 0.0);
+          for (index_t k = count * t / threads; k < count * (t + 1) / threads; ++k) {
+            double f = row_dot(x, rows[k], p);
+            if (bias != 0) f += bias * p[d];
+            row_add(x, rows[k], weight[k] * f, mine.data());
+            if (bias != 0) mine[d] += weight[k] * f * bias;
+          }
+          part[t] = std::move(mine);
+        }
+        std::fill(out, out + size, 0.0);
+        for (const auto& one : part)
+          for (index_t j = 0; j < index_t(one.size()); ++j) out[j] += one[j];
+      },
+      matrix);
+}
+
+inline void row_norms(const Matrix& matrix, double* out, int threads) {
+  std::visit(
+      [&](const auto& x) {
+        threads = useful_threads(stored(x), threads);
+#pragma omp parallel for num_threads(threads) schedule(static)
+        for (index_t i = 0; i < x.rows; ++i) out[i] = row_norm(x, i);
+      },
+      matrix);
+}
+
+// A row as dense values of type P times `scale`, with the constant feature `bias` in column d when `bias` != 0.
+template <class P, class T>
+void spread(const Dense<T>& x, index_t i, double scale, double bias, P* out) {
+  for (index_t j = 0; j < x.cols; ++j) out[j] = P(scale * double(x.row(i)[j]));
+  if (bias != 0) out[x.cols] = P(scale * bias);
+}
+template <class P, class T, class I>
+void spread(const Csr<T, I>& x, index_t i, double scale, double bias, P* out) {
+  for (I k = x.indptr[i]; k < x.indptr[i + 1]; ++k) out[x.indices[k]] += P(scale * double(x.data[k]));
+  if (bias != 0) out[x.cols] = P(scale * bias);
+}
+
+template <class P>
+struct Tile;  // registers of the Gram kernel: `high` rows by two vectors
+template <>
+struct Tile<float> {
+  typedef float vec __attribute__((vector_size(32), aligned(4)));
+  static constexpr int lanes = 8, high = 6;
+};
+template <>
+struct Tile<double> {
+  typedef double vec __attribute__((vector_size(32), aligned(8)));
+  static constexpr int lanes = 4, high = 6;
+};
+
+// gram[a..a+6, b..b+2*lanes) += panelᵀ panel over `depth` rows of the panel (row stride `width`).
+template <class P>
+void gram_tile(const P* panel, index_t depth, index_t width, index_t a, index_t b, double* gram, index_t size) {
+  using V = typename Tile<P>::vec;
+  constexpr int lanes = Tile<P>::lanes, high = Tile<P>::high;
+  V s[high][2] = {};
+  for (index_t k = 0; k < depth; ++k) {
+    const P* row = panel + k * width;
+    const V right0 = *reinterpret_cast<const V*>(row + b), right1 = *reinterpret_cast<const V*>(row + b + lanes);
+    for (int r = 0; r < high; ++r) {
+      const V left = row[a + r] - V{};
+      s[r][0] += left * right0;
+      s[r][1] += left * right1;
+    }
+  }
+  for (int r = 0; r < high && a + r < size; ++r)
+    for (int c = 0; c < 2; ++c)
+      for (int l = 0; l < lanes && b + c * lanes + l < size; ++l) gram[(a + r) * size + b + c * lanes + l] += s[r][c][l];
+}
+
+// Very sparse rows: all pairs of stored values, some 1 ns each, instead of size²/2 products at 16 per cycle.
+template <class T>
+bool pairs_pay(const Dense<T>&, index_t) {
+  return false;
+}
+template <class T, class I>
+bool pairs_pay(const Csr<T, I>& x, index_t size) {
+  const double per_row = double(stored(x)) / double(std::max<index_t>(1, x.rows)) + 1;
+  return 24 * per_row * per_row < double(size) * double(size);
+}
+template <class T>
+void add_pairs(const Dense<T>&, index_t, double, double, double*, index_t) {}
+template <class T, class I>
+void add_pairs(const Csr<T, I>& x, index_t i, double weight, double bias, double* gram, index_t size) {
+  for (I k = x.indptr[i]; k < x.indptr[i + 1]; ++k) {  // column indices are sorted: (k, l >= k) is above the diagonal
+    const double v = weight * double(x.data[k]);
+    double* row = gram + index_t(x.indices[k]) * size;
+    for (I l = k; l < x.indptr[i + 1]; ++l) row[x.indices[l]] += v * double(x.data[l]);
+    if (bias != 0) row[x.cols] += v * bias;
+  }
+  if (bias != 0) gram[size * size - 1] += weight * bias * bias;
+}
+
+// gram (size × size, row-major; the upper triangle is valid) += Σ_k weight_k x̃ x̃ᵀ over the given rows, x̃ = (x, bias).
+// P is the type of the products; sums of `depth` products leave it for double.
+// Each thread packs every panel for itself and owns whole bands of columns: packing is cheap, barriers are not.
+template <class P>
+void weighted_gram(const Matrix& matrix, const index_t* rows, const double* weight, index_t count, double bias,
+                   double* gram, int threads) {
+  std::visit(
+      [&](const auto& x) {
+        constexpr index_t step = 2 * Tile<P>::lanes, line = 64 / sizeof(P);
+        const index_t size = x.cols + (bias != 0 ? 1 : 0);
+        if (pairs_pay(x, size)) {
+          for (index_t k = 0; k < count; ++k) add_pairs(x, rows[k], weight[k], bias, gram, size);
+          return;
+        }
+        const index_t bands = (size + step - 1) / step;
+        // An odd number of cache lines per row spreads a column of the panel over all sets of the L1 cache;
+        // Tile::high more values keep the last tile inside.
+        const index_t width = ((bands * step + Tile<P>::high + line - 1) / line | 1) * line;
+        // 400 KB: the panel stays in L2 (512 KB) while the tiles walk over it.
+        const index_t depth = std::max<index_t>(16, std::min<index_t>(128, 400000 / (width * index_t(sizeof(P)))));
+        threads = useful_threads(count * size * size / 8, threads);
+#pragma omp parallel num_threads(threads)
+        {
+          const int t = omp_get_thread_num();
+          std::vector<P> panel(depth * width);
+          for (index_t first = 0; first < count; first += depth) {
+            const index_t now = std::min(depth, count - first);
+            std::memset(panel.data(), 0, sizeof(P) * panel.size());
+            for (index_t k = 0; k < now; ++k)
+              spread(x, rows[first + k], std::sqrt(weight[first + k]), bias, panel.data() + k * width);
+            for (index_t band = 0; band < bands; ++band) {
+              // Dealt back and forth (0 1 1 0 0 1 ...): band b costs b + 1, so the shares come out even.
+              const index_t turn = band % (2 * threads);
+              if ((turn < threads ? turn : 2 * threads - 1 - turn) != t) continue;
+              for (index_t a = 0; a < std::min(size, (band + 1) * step); a += Tile<P>::high)
+                gram_tile(panel.data(), now, width, a, band * step, gram, size);
+            }
+          }
+        }
+      },
+      matrix);
+}
+
+}  // namespace maxmargin::linear

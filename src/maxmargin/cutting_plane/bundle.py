@@ -1,0 +1,80 @@
+"""The cuts gathered so far, their reduced problem, and the lower bound that never falls.
+
+A cut that carried no weight for `IDLE` solves in a row is dropped. The weighted sum of all cuts, itself a cut, goes
+in first, so that the bound survives the dropping.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin.cutting_plane import reduced_qp
+from maxmargin.cutting_plane.problem import FloatArray, LinearProblem
+
+IDLE = 20  # the age at which the reference implementations drop a cut
+
+
+class Bundle:
+    """R(w) ≥ ⟨a_j, w⟩ + b_j for each of the cuts j."""
+
+    def __init__(self, problem: LinearProblem) -> None:
+        self.problem = problem
+        self.lower = 0.0
+        self._cuts = np.zeros((8, problem.size))
+        self._offsets = np.zeros(8)
+        self._gram = np.zeros((8, 8))
+        self._idle = np.zeros(8, dtype=np.int64)
+        self.count = 0
+
+    def add(self, a: FloatArray, b: float) -> None:
+        """Keep one more cut."""
+        t = self.count
+        if t == len(self._offsets):
+            self._grow()
+        self._cuts[t], self._offsets[t], self._idle[t] = a, b, 0
+        d = self.problem.d if self.problem.free_intercept else self.problem.size
+        row = self._cuts[: t + 1, :d] @ a[:d]
+        self._gram[t, : t + 1] = row
+        self._gram[: t + 1, t] = row
+        self.count += 1
+
+    def solve(self) -> FloatArray:
+        """Raise the bound; return the reduced problem's solution w."""
+        t, C = self.count, self.problem.C
+        free = self._cuts[:t, -1] if self.problem.free_intercept else None
+        beta, intercept = reduced_qp.solve(self._gram[:t, :t], self._offsets[:t], C, free)
+        total = beta @ self._cuts[:t]
+        w = -C * total
+        if free is not None:
+            total[-1] = 0.0
+            w[-1] = intercept[0]
+        value = C * float(beta @ self._offsets[:t])
+        norm = self.problem.inner(w, w)
+        self.lower = max(self.lower, value - 0.5 * norm - self.problem.rounding(value + norm))
+        self._idle[:t] = np.where(beta > 1e-9, 0, self._idle[:t] + 1)
+        if (self._idle[:t] >= IDLE).any():
+            self._drop(total, float(beta @ self._offsets[:t]))
+        return w
+
+    def adopt(self, problem: LinearProblem) -> None:
+        """The same cuts under another C: they bound the risk, not the objective, so only the bound starts anew."""
+        self.problem = problem
+        self.lower = 0.0
+        if self.count:
+            self.solve()
+
+    def _drop(self, total: FloatArray, offset: float) -> None:
+        keep = np.flatnonzero(self._idle[: self.count] < IDLE)
+        k = len(keep)
+        self._cuts[:k], self._offsets[:k], self._idle[:k] = self._cuts[keep], self._offsets[keep], self._idle[keep]
+        self._gram[:k, :k] = self._gram[np.ix_(keep, keep)]
+        self.count = k
+        self.add(total, offset)
+
+    def _grow(self) -> None:
+        size = 2 * len(self._offsets)
+        t = self.count
+        cuts, gram = np.zeros((size, self.problem.size)), np.zeros((size, size))
+        cuts[:t], gram[:t, :t] = self._cuts[:t], self._gram[:t, :t]
+        self._cuts, self._gram = cuts, gram
+        self._offsets, self._idle = np.resize(self._offsets, size), np.resize(self._idle, size)

@@ -1,0 +1,145 @@
+"""What every linear solver shares: the best point so far, its objective, the cuts, and the certificate they give."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from maxmargin.cutting_plane import line_search
+from maxmargin.cutting_plane.bundle import Bundle
+from maxmargin.cutting_plane.problem import FloatArray, LinearProblem
+from maxmargin.runtime import Result, Status, Turn
+
+FAR = 100.0  # longest step: k times the rounding error of q = m − m_best goes into the margins kept
+
+
+@dataclass
+class LinearResult(Result):
+    """w (the intercept's coordinate last when there is one), the lower bound and the cuts, for a later C."""
+
+    w: FloatArray = field(default_factory=lambda: np.empty(0))
+    lower: float = 0.0
+    bundles: list[Bundle | None] = field(default_factory=list)
+
+    @property
+    def bundle(self) -> Bundle | None:
+        return self.bundles[0] if self.bundles else None
+
+
+class Clock:
+    """Seconds per phase, as in the paper's Table 4."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def start(self) -> None:
+        self._last = time.perf_counter()
+
+    def lap(self, phase: str) -> None:
+        now = time.perf_counter()
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self._last
+        self._last = now
+
+
+class Certified:
+    """What every linear solver keeps: the best point with its margins, its objective, and the cuts with their bound."""
+
+    def __init__(self, problem: LinearProblem, tol: float, bundle: Bundle | None = None) -> None:
+        self.problem = problem
+        self.tol = tol
+        self.bundle = bundle or Bundle(problem)
+        self.clock = Clock()
+        self.w = np.zeros(problem.size)
+        self.m = np.zeros(problem.n)
+        self.objective = problem.C * problem.risk(self.m)
+        self._best_cut: tuple[FloatArray, float] | None = None
+
+    @property
+    def gap(self) -> float:
+        return max(0.0, self.objective - self.bundle.lower)
+
+    @property
+    def relative_gap(self) -> float:
+        return self.gap / self.objective if self.objective > 0 else 0.0
+
+    @property
+    def certified(self) -> bool:
+        return self.relative_gap <= self.tol
+
+    def turn(self, **extra: float) -> Turn:
+        return Turn(self.objective, self.gap, self.relative_gap, self.bundle.count,
+                    {"lower": self.bundle.lower, **extra})
+
+    def seed_cuts(self) -> None:
+        """With a free intercept: one cut per class, so that the reduced problem is bounded from the start."""
+        if not self.problem.free_intercept or self.bundle.count:
+            return
+        for label in (1.0, -1.0):
+            alpha = np.where(self.problem.sign == label, self.problem.weight, 0.0)
+            a = np.zeros(self.problem.size)
+            rows = np.flatnonzero(alpha)
+            for _ in self.problem.add(a, rows, label * alpha[rows]):
+                pass
+            conjugate = float(alpha.sum()) / 4 if self.problem.loss == "squared_hinge" else 0.0
+            self.bundle.add(a, float(alpha.sum()) - conjugate)
+
+    def bound(self, a: FloatArray, b: float) -> None:
+        """Raise the lower bound by one more cut: alone, or with a free intercept together with the others."""
+        problem = self.problem
+        if problem.free_intercept:
+            self.bundle.add(a, b)
+            self.bundle.solve()
+            return
+        value, norm = problem.C * b, problem.C * problem.C * problem.inner(a, a)
+        share = min(1.0, value / norm) if norm > 0 else 1.0  # a mixture with the cut R ≥ 0
+        value, norm = share * value, share * share * norm
+        lower = value - 0.5 * norm - problem.rounding(value + norm)
+        if lower > self.bundle.lower:
+            self.bundle.lower, self._best_cut = lower, (a.copy(), b)
+
+    def keep(self, w: FloatArray, m: FloatArray, objective: float) -> None:
+        """Take over a point if it is the best so far."""
+        if objective < self.objective:
+            self.w, self.m, self.objective = w.copy(), m.copy(), objective
+
+    def improve(self, w: FloatArray, m: FloatArray) -> float:
+        """Search from the best point along the line through w (margins m); keep the minimiser. Returns the step."""
+        problem = self.problem
+        step, q = w - self.w, m - self.m
+        quad, lin = problem.inner(step, step), problem.inner(self.w, step)
+        k = line_search.exact(problem, self.m, q, quad, lin)
+        k = min(k, FAR)
+        if k > 0 and quad + abs(lin) > 0:
+            moved, margins = self.w + k * step, self.m.copy()
+            risk = problem.advance(margins, q, k)
+            self.keep(moved, margins, 0.5 * problem.inner(moved, moved) + problem.C * risk)
+        return k
+
+    def hand_over(self, other: Any) -> Generator[Turn | None, None, Status | None]:
+        """Let another solver of the same problem go on from the best point and the bound reached here."""
+        other.w, other.m, other.objective = self.w, self.m, self.objective
+        turns = other.turns()
+        while True:
+            try:
+                turn = next(turns)
+            except StopIteration as end:
+                status: Status | None = end.value
+                return status
+            finally:
+                self.w, self.m, self.objective = other.w, other.m, other.objective
+                self.clock.seconds.update(other.clock.seconds)
+            yield turn
+
+    def result(self, status: Status) -> LinearResult:
+        if self._best_cut is not None:  # a later fit with another C may start from it
+            self.bundle.add(*self._best_cut)
+            self._best_cut = None
+        return LinearResult(
+            status=status, objective=self.objective, gap=self.gap, violation=self.relative_gap,
+            timings=dict(self.clock.seconds), w=self.w, lower=self.bundle.lower, bundles=[self.bundle],
+        )

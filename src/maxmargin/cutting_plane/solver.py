@@ -1,0 +1,57 @@
+"""Which method for which data, and one call that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from maxmargin.cutting_plane.bundle import Bundle
+from maxmargin.cutting_plane.certified import Certified, LinearResult
+from maxmargin.cutting_plane.descent import Descent
+from maxmargin.cutting_plane.newton import Newton
+from maxmargin.cutting_plane.ocas import Ocas
+from maxmargin.cutting_plane.problem import FloatArray, LinearProblem
+from maxmargin.runtime import Control, run
+
+SOLVERS = ("auto", "ocas", "cpa", "newton", "descent")
+PATIENCE = 60  # turns after which "auto" calls in the cutting planes; the sets it was tuned on need 5 to 30
+WIDE = 4000  # features beyond which coordinate descent beats a Newton matrix
+
+
+def choose(problem: LinearProblem) -> str:
+    """Coordinate descent for wide data (text) and for fewer rows than features, Newton steps for the rest."""
+    return "descent" if problem.size > WIDE or problem.n < problem.size else "newton"
+
+
+def make(
+    problem: LinearProblem, tol: float, solver: str = "auto", *, seed: int = 0, bundle: Bundle | None = None,
+    start: FloatArray | None = None,
+) -> Any:
+    """The solver object; `bundle` holds cuts of an earlier fit on the same rows, `start` a point to start from."""
+    name, patience = (choose(problem), PATIENCE) if solver == "auto" else (solver, float("inf"))
+    if bundle is not None:
+        bundle.adopt(problem)
+    kinds: dict[str, Callable[[], Certified]] = {
+        "ocas": lambda: Ocas(problem, tol, bundle=bundle),
+        "cpa": lambda: Ocas(problem, tol, optimised=False, bundle=bundle),
+        "newton": lambda: Newton(problem, tol, seed=seed, bundle=bundle, start=start, patience=patience),
+        "descent": lambda: Descent(problem, tol, seed=seed, bundle=bundle, patience=patience),
+    }
+    return kinds[name]()
+
+
+def solve(
+    problem: LinearProblem, tol: float, solver: str, control: Control, *, seed: int = 0, bundle: Bundle | None = None,
+    start: FloatArray | None = None,
+) -> LinearResult:
+    """One binary problem to a relative gap of tol."""
+    return drive(make(problem, tol, solver, seed=seed, bundle=bundle, start=start), control)
+
+
+def drive(solver: Any, control: Control) -> LinearResult:
+    """Run a solver object. BLAS sees small matrices only and stays on one thread; the core has its own."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        result: LinearResult = run(solver, control)
+    return result

@@ -1,0 +1,328 @@
+"""LinearSVC: parameters, labels, fitted attributes. The solvers are in `maxmargin.cutting_plane`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin import _core
+from maxmargin.cutting_plane import SOLVERS, CrammerSinger, LinearProblem, LinearResult, OneVsRest, drive, make
+from maxmargin.data.libsvm import cache_libsvm
+from maxmargin.data.matrix import as_matrix
+from maxmargin.estimators._base import (
+    FloatArray,
+    Machine,
+    check_choice,
+    check_number,
+    class_weights,
+    row_weights,
+    transactional,
+)
+from maxmargin.runtime import thread_count
+
+SMALL = 500  # rows up to which equal samples are merged: there it costs nothing and makes weights exact to the bit
+
+
+class LinearSVC(ClassifierMixin, Machine):
+    """Linear support vector classifier with a certified objective.
+
+    Minimises ½‖w‖² + C Σ weight_i · loss(y_i (⟨x_i, w⟩ + b)) to a relative duality gap of `tol`: when `status_` is
+    "converged", the objective is proven to be within a factor 1 + tol of the best possible.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Strength of the loss; the sum over the samples is not divided by their number.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+    tol : float, default=1e-4
+        Relative duality gap (objective − lower bound) / objective at which to stop.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        One binary problem per class, or one joint problem (hinge loss; solved by cutting planes).
+    fit_intercept : bool, default=True
+    intercept_scaling : float or None, default=None
+        None: the intercept is free, as the SVM has it. A number: the intercept is the weight of a constant feature of
+        that size and penalised with the others, as in LIBLINEAR and scikit-learn.
+    class_weight : dict, "balanced" or None, default=None
+    solver : {"auto", "ocas", "cpa", "newton", "descent"}, default="auto"
+        "ocas" is the optimised cutting plane algorithm, "cpa" the standard one; "newton" follows the central path with
+        Newton steps, "descent" is dual coordinate descent. All four stop by the same certificate. "auto" takes
+        "descent" for more than 4,000 features or fewer samples than features, else "newton".
+    warm_start : bool, default=False
+        Start from the last solution, and on the same data reuse its cuts, which hold for every C.
+    max_iter : int, default=-1
+        Limit on the solver's turns, over all classes; -1 for none.
+    max_time : float or None, default=None
+        Seconds; the best model so far is returned with its gap.
+    n_jobs : int or None, default=None
+        Threads; None or -1 for all cores.
+    random_state : int, RandomState or None, default=None
+        Order of the coordinates and choice of the sample to start with; None is a fixed seed.
+    verbose : bool or int, default=False
+        Show a progress bar.
+    callback : callable or None, default=None
+        Called with a dict after each turn; a true return value stops the fit.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    classes_ : ndarray of shape (n_classes,)
+    objective_, dual_gap_, lower_bound_ : float
+        Best objective, its distance from the lower bound, and the bound; sums over the classes for "ovr".
+    status_ : str
+    n_iter_ : int
+    trace_ : structured ndarray with one row per turn
+    timings_ : dict of seconds per phase
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from maxmargin import LinearSVC
+    >>> X, y = make_classification(n_samples=500, random_state=0)
+    >>> model = LinearSVC(C=0.1).fit(X, y)
+    >>> model.status_
+    'converged'
+    >>> bool(model.dual_gap_ <= 1e-4 * model.objective_)
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "hinge",
+        tol: float = 1e-4,
+        multi_class: str = "ovr",
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        class_weight: Any = None,
+        solver: str = "auto",
+        warm_start: bool = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool | int = False,
+        callback: Callable[[dict[str, float]], Any] | None = None,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.tol = tol
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.solver = solver
+        self.warm_start = warm_start
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    @transactional
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> LinearSVC:
+        """Fit to samples X (dense or CSR, memory-mapped if you like) and labels y.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features), float32 or float64
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            Factors of C per sample; weight 2 is the sample twice, weight 0 leaves it out.
+        """
+        self._check()
+        if y is None:
+            raise ValueError("LinearSVC requires y to be passed, but the target y is None")
+        X, y = self._validated(X, y)
+        data = _Data.of(X, y, sample_weight, self.class_weight)
+        control = self._control()
+        solver = self._solver(data)
+        result = drive(solver, control)
+        self._finish(result, data)
+        return self
+
+    def path(
+        self, X: Any, y: Any, Cs: Iterable[float], sample_weight: ArrayLike | None = None
+    ) -> list[LinearSVC]:
+        """Fit one model per C, each starting from the one before; returns them in the order of `Cs`.
+
+        Cuts bound the loss whatever C is, so they are all kept along the path, and every model has its own
+        certificate.
+        """
+        strengths = [float(c) for c in Cs]
+        if not strengths:
+            raise ValueError("Cs is empty: give at least one value of C")
+        models: dict[int, LinearSVC] = {}
+        before: LinearSVC | None = None
+        for k in np.argsort(strengths, kind="stable"):  # small C first: easy problems that lead to the hard ones
+            model: LinearSVC = clone(self).set_params(C=strengths[k], warm_start=True)
+            if before is not None:
+                model.__dict__.update({name: v for name, v in vars(before).items() if name.endswith("_")})
+                model._memory = before._memory
+            before = models[int(k)] = model.fit(X, y, sample_weight)
+        for model in models.values():
+            model.set_params(warm_start=self.warm_start)
+            del model._memory
+        return [models[k] for k in range(len(strengths))]
+
+    def fit_file(
+        self, path: str | os.PathLike[str], *, cache: str | os.PathLike[str] | None = None,
+        n_features: int | None = None, zero_based: bool | None = None,
+    ) -> LinearSVC:
+        """Fit to a LIBSVM text file of any size, streamed through a compact binary cache on disk.
+
+        Parameters
+        ----------
+        path : file name
+        cache : folder, optional
+            Where the cache goes; by default beside the file as `<name>.cache`. It is used again while it is valid.
+        n_features, zero_based
+            As for `maxmargin.data.libsvm.load_libsvm`.
+        """
+        X, y = cache_libsvm(path, cache, n_features=n_features, zero_based=zero_based)
+        return self.fit(X, y)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """⟨x, w⟩ + b: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        matrix, ones = as_matrix(X), np.ones(X.shape[0])
+        out = np.empty((len(self.coef_), X.shape[0]))
+        threads = thread_count(self.n_jobs)
+        for k, (w, b) in enumerate(zip(self.coef_, self.intercept_)):
+            _core.linear_outputs(matrix, np.ascontiguousarray(w), float(b), ones, 0, X.shape[0], out[k], threads)
+        return np.ascontiguousarray(out[0] if len(self.classes_) == 2 else out.T)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class with the largest decision value."""
+        scores = self.decision_function(X)
+        if len(self.classes_) == 2:
+            return np.asarray(self.classes_[(scores > 0).astype(np.intp)])
+        return np.asarray(self.classes_[np.argmax(scores, axis=1)])
+
+    def _check(self) -> None:
+        check_number("C", self.C, low=0, remedy="larger C fits the training data harder")
+        check_number("tol", self.tol, low=0, high=1, remedy="it is a relative duality gap, 1e-3 to 1e-8")
+        check_choice("loss", self.loss, ("hinge", "squared_hinge"))
+        check_choice("multi_class", self.multi_class, ("ovr", "crammer_singer"))
+        check_choice("solver", self.solver, SOLVERS)
+        check_number("intercept_scaling", self.intercept_scaling, low=0, optional=True,
+                     remedy="the size of the constant feature, or None for a free intercept")
+        if self.multi_class == "crammer_singer" and self.loss != "hinge":
+            raise ValueError(f"loss={self.loss!r} is not defined for multi_class='crammer_singer': use loss='hinge'")
+        if self.multi_class == "crammer_singer" and self.solver not in ("auto", "ocas"):
+            raise ValueError(f"solver={self.solver!r} cannot do multi_class='crammer_singer': use 'auto' or 'ocas'")
+
+    def _problem(self, data: _Data, positive: int) -> LinearProblem:
+        scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
+        return LinearProblem(
+            data.X, np.where(data.labels == positive, 1.0, -1.0), data.weight, float(self.C), loss=self.loss,
+            bias=scaling if self.fit_intercept else 0.0, penalised=self.intercept_scaling is not None,
+            threads=thread_count(self.n_jobs),
+        )
+
+    def _solver(self, data: _Data) -> Any:
+        """The solver of the whole fit: binary, one-vs-rest or joint."""
+        count = len(data.classes)
+        seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(1 << 31))
+        if count > 2 and self.multi_class == "crammer_singer":
+            return CrammerSinger(self._problem(data, 0), data.labels, count, self.tol)
+        memory = self._recall(data)
+
+        def build(k: int) -> Any:
+            problem = self._problem(data, k if count > 2 else 1)
+            bundle, start = memory.get(k, (None, None))
+            return make(problem, self.tol, self.solver, seed=seed, bundle=bundle, start=start)
+
+        return build(0) if count == 2 else OneVsRest(build, count)
+
+    def _recall(self, data: _Data) -> dict[int, tuple[Any, Any]]:
+        """Cuts and points per class of the last fit, as far as they serve this one."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return {}
+        if not np.array_equal(self.classes_, data.classes) or self.coef_.shape[1] != data.X.shape[1]:
+            return {}
+        key, bundles = getattr(self, "_memory", None) or ("", [])
+        same = bool(key) and key == self._fingerprint(data)
+        scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
+        points = np.hstack([self.coef_, self.intercept_[:, None] / scaling]) if self.fit_intercept else self.coef_
+        return {k: (bundles[k] if same else None, w.astype(np.float64)) for k, w in enumerate(points)}
+
+    def _fingerprint(self, data: _Data) -> str:
+        """Cuts may be reused only where every sample, label and weight is the same."""
+        digest = hashlib.blake2b(repr((self.loss, self.fit_intercept, self.intercept_scaling)).encode())
+        arrays = (data.X.data, data.X.indices, data.X.indptr) if sp.issparse(data.X) else (data.X,)
+        for array in (*arrays, data.labels, data.weight):
+            digest.update(repr((array.shape, array.dtype.str)).encode())
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()
+
+    def _finish(self, result: LinearResult, data: _Data) -> None:
+        weights = np.atleast_2d(result.w)
+        d = data.X.shape[1]
+        scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
+        intercept = weights[:, -1] * scaling if self.fit_intercept else np.zeros(len(weights))
+        extra: dict[str, Any] = {}
+        if self.warm_start and result.bundles:
+            extra["_memory"] = (self._fingerprint(data), result.bundles)
+        self._publish(
+            result, coef_=np.ascontiguousarray(weights[:, :d]), intercept_=np.ascontiguousarray(intercept),
+            classes_=data.classes, lower_bound_=result.lower, **extra,
+        )
+
+
+class _Data:
+    """Validated samples with encoded labels and final weights."""
+
+    def __init__(self, X: Any, labels: NDArray[np.intp], weight: FloatArray, classes: NDArray[Any]) -> None:
+        self.X, self.labels, self.weight, self.classes = X, labels, weight, classes
+
+    @classmethod
+    def of(cls, X: Any, y: Any, sample_weight: ArrayLike | None, class_weight: Any) -> _Data:
+        check_classification_targets(y)
+        weight = row_weights(X.shape[0], sample_weight)
+        counted = weight > 0
+        classes, labels = np.unique(np.asarray(y), return_inverse=True)
+        present = np.unique(labels[counted])
+        if len(present) < len(classes):  # rows of weight 0 are as good as absent, and so are their classes
+            X, labels, weight = X[counted], labels[counted], weight[counted]
+            classes, labels = classes[present], np.searchsorted(present, labels)
+        if len(classes) < 2:
+            raise ValueError(
+                f"the number of classes has to be greater than one; got {len(classes)} class ({classes.tolist()}) "
+                "in y with positive weight"
+            )
+        labels = labels.astype(np.intp).ravel()
+        weight = weight * class_weights(class_weight, classes, labels, weight)[labels]
+        if X.shape[0] <= SMALL:
+            X, labels, weight = _merged(X, labels, weight)
+        return cls(X, labels, weight, classes)
+
+
+def _merged(X: Any, labels: NDArray[np.intp], weight: FloatArray) -> tuple[Any, NDArray[np.intp], FloatArray]:
+    """Equal samples with equal labels become one with the sum of their weights, in an order that is theirs alone."""
+    keys: dict[tuple[int, bytes], list[int]] = {}
+    for i in range(X.shape[0]):
+        if weight[i] > 0:
+            row = X[i].tobytes() if not sp.issparse(X) else _sparse_key(X, i)
+            keys.setdefault((int(labels[i]), row), []).append(i)
+    groups = [keys[key] for key in sorted(keys)]
+    first = np.array([group[0] for group in groups])
+    return X[first], labels[first], np.array([weight[group].sum() for group in groups])
+
+
+def _sparse_key(X: Any, i: int) -> bytes:
+    row = slice(X.indptr[i], X.indptr[i + 1])
+    return bytes(X.indices[row].astype(np.int64).tobytes() + X.data[row].tobytes())

@@ -1,0 +1,32 @@
+"""scikit-learn's own checks of LinearSVC, with no expected failures."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from maxmargin import LinearSVC
+
+
+@parametrize_with_checks(
+    [
+        LinearSVC(),
+        LinearSVC(loss="squared_hinge", intercept_scaling=1.0),
+        LinearSVC(solver="ocas", tol=1e-3),
+        LinearSVC(multi_class="crammer_singer", tol=1e-3),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("solver", ["newton", "descent", "ocas", "cpa"])
+def test_clone_and_pickle_keep_the_model(solver):
+    import pickle
+
+    from sklearn.base import clone
+    from sklearn.datasets import make_classification
+
+    X, y = make_classification(80, 5, random_state=0)
+    model = LinearSVC(solver=solver, tol=1e-2).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.decision_function(X) == model.decision_function(X)).all()
+    assert clone(model).get_params() == model.get_params()
