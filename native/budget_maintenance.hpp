@@ -76,8 +76,7 @@ class Maintainer {
     if (choice.slot < 0) return false;
     for (index_t c = 0; c < model_.outputs; ++c) {
       const std::size_t at = c * model_.padded + choice.slot;
-      const double past = model_.past(at) * choice.k2;  // the newcomer has none
-      model_.set_beta(at, delta[c] * choice.k1 + model_.beta[at] * choice.k2, past);
+      model_.set_beta(at, delta[c] * choice.k1 + model_.beta[at] * choice.k2, choice.k2);
     }
     finish(choice, x, size);
     return true;
@@ -96,8 +95,7 @@ class Maintainer {
     const Choice choice = choose(row_.data());
     for (index_t c = 0; c < model_.outputs; ++c) {
       const std::size_t from = c * model_.padded + i, at = c * model_.padded + choice.slot;
-      const double past = model_.past(from) * choice.k1 + model_.past(at) * choice.k2;
-      model_.set_beta(at, model_.beta[from] * choice.k1 + model_.beta[at] * choice.k2, past);
+      model_.set_beta(at, model_.beta[from] * choice.k1 + model_.beta[at] * choice.k2, choice.k2, from, choice.k1);
     }
     finish(choice, point_.data(), size);
     model_.discard(i);
@@ -170,9 +168,9 @@ class Maintainer {
     for (index_t j = 0; j < n; ++j) explained += double(a[j]) * (double(column[j]) * (j != i) + residual[j]);
     for (index_t c = 0; c < model_.outputs; ++c) {
       const std::size_t row = c * stride;
-      const double moved = model_.beta[row + i], past = model_.past(row + i);
+      const double moved = model_.beta[row + i];
       for (index_t j = 0; j < n; ++j)
-        if (j != i) model_.set_beta(row + j, model_.beta[row + j] + a[j] * moved, model_.past(row + j) + a[j] * past);
+        if (j != i) model_.set_beta(row + j, model_.beta[row + j] + a[j] * moved, 1, row + i, a[j]);
     }
     for (index_t j = 0; j < n; ++j) model_.refresh(j);
     const double size = model_.size[i];
@@ -241,6 +239,7 @@ class Maintainer {
   void finish(const Choice& choice, const Real* x, double size) {
     model_.panels.blend(choice.slot, x, Real(choice.h));
     model_.touch(choice.slot);
+    model_.moves += 1;
     model_.counters.merges += 1;
     model_.counters.degradation += choice.score * size * size;
   }

@@ -5,8 +5,11 @@
 // Kept as beta with one scale, the shrinking of every step costs nothing. Slots 0..count-1 are in use; one more than
 // the budget exists, for the moment between insertion and budget maintenance. beta has one row per output.
 //
-// Average of the iterates, each weighted by its number t:  sum_t t w_t / sum_t t = 2/(lambda T(T+1)) sum_t beta(t).
-// The sum over t is kept lazily: sum = average + beta * t, so that a step touches only coefficients that change.
+// Average of the iterates since step t0, each weighted by its number t:  sum t w_t / sum t = sum beta(t) / (lambda sum t).
+// The sum of beta is kept lazily, sum = window + beta * t, so that a step touches only coefficients that change; merging
+// carries it along. That wears off as support vectors move, so old iterates are forgotten: two windows start in turn,
+// when the steps have grown by 5 % or a support vector has moved once on average, whichever comes first; the older
+// one gives the average. Both rules depend on the steps alone, so a stream may be cut anywhere.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -37,24 +40,45 @@ struct Model {
         padded(panels.count() * kLanes),
         coef(outputs * padded),
         beta(outputs * padded),
-        average(outputs * padded),
+        window{Aligned<double>(outputs * padded), Aligned<double>(outputs * padded)},
         size(padded),
         label(padded),
         born(padded),
         bias(outputs, 0.0),
-        bias_average(outputs, 0.0),
+        bias_window{std::vector<double>(outputs), std::vector<double>(outputs)},
         stale(padded, true) {
     for (index_t j = 0; j < padded; ++j) label[j] = -1;
   }
 
   index_t panels_in_use() const { return (count + kLanes - 1) / kLanes; }
   index_t slots_in_use() const { return panels_in_use() * kLanes; }
-  // Sum of beta over the steps before this one.
-  double past(std::size_t at) const { return average[at] + beta[at] * (time - 1); }
-  void set_beta(std::size_t at, double value, double past_value) {
+  // beta[at] <- value. What the windows had summed up is scaled by `keep`; `share` of slot `from`'s sum joins it.
+  void set_beta(std::size_t at, double value, double keep, std::size_t from = 0, double share = 0) {
+    for (auto& sums : window) {
+      const double past = keep * (sums[at] + beta[at] * (time - 1));
+      const double joins = share == 0 ? 0 : share * (sums[from] + beta[from] * (time - 1));
+      sums[at] = past + joins - value * (time - 1);
+    }
     beta[at] = value;
-    average[at] = past_value - value * (time - 1);
   }
+
+  // Between steps: start a new window when it is due.
+  void turn_windows() {
+    if (time < next_window && moves < kWindowMoves * double(budget)) return;
+    moves = 0;
+    window_start[0] = window_start[1];
+    window_start[1] = time;
+    next_window = std::max(time + 1, std::floor(kWindowGrowth * time));
+    for (index_t at = 0; at < outputs * padded; ++at) {
+      window[0][at] = window[1][at];
+      window[1][at] = -beta[at] * time;
+    }
+    for (index_t c = 0; c < outputs; ++c) {
+      bias_window[0][c] = bias_window[1][c];
+      bias_window[1][c] = -bias[c] * time;
+    }
+  }
+
   bool smaller(index_t a, index_t b) const { return size[a] < size[b] || (size[a] == size[b] && born[a] < born[b]); }
 
   void insert(const Real* x, const double* delta, std::int32_t with_label) {
@@ -74,13 +98,14 @@ struct Model {
       panels.refresh_norm(i);
       for (index_t c = 0; c < outputs; ++c) {
         beta[c * padded + i] = beta[c * padded + last];
-        average[c * padded + i] = average[c * padded + last];
+        for (auto& sums : window) sums[c * padded + i] = sums[c * padded + last];
       }
       label[i] = label[last];
       born[i] = born[last];
       touch(i);
     }
-    for (index_t c = 0; c < outputs; ++c) beta[c * padded + last] = average[c * padded + last] = 0;
+    for (index_t c = 0; c < outputs; ++c)
+      beta[c * padded + last] = window[0][c * padded + last] = window[1][c * padded + last] = 0;
     label[last] = -1;
     refresh(last);
   }
@@ -106,6 +131,7 @@ struct Model {
     changed.push_back(p);
   }
 
+  static constexpr double kWindowGrowth = 1.05, kWindowMoves = 1;  // measured: longer averages are worse
   const index_t budget, outputs;
   const Real gamma;
   Panels<Real> panels;
@@ -113,11 +139,12 @@ struct Model {
   index_t count = 0;
   double time = 0;  // steps taken, the current one included
   Aligned<Real> coef;
-  Aligned<double> beta, average;
+  Aligned<double> beta, window[2];
   Aligned<Real> size;  // |beta_j|
   Aligned<std::int32_t> label;
   Aligned<std::int64_t> born;  // the step that brought it, for ties
-  std::vector<double> bias, bias_average;
+  std::vector<double> bias, bias_window[2];
+  double window_start[2] = {0, 0}, next_window = 1, moves = 0;
   std::vector<index_t> changed;  // panels changed since the block was measured
   std::vector<char> stale;       // slots changed since the Gram matrix was brought up to date
   Counters counters;

@@ -87,6 +87,7 @@ class Sgd {
     const index_t outputs = model_.outputs;
     expansions(t, model_.slots_in_use(), model_.coef.data(), model_.padded, outputs, kernel_.data(), output_.data());
     const double scale = model_.time > 0 ? 1 / (lambda_ * model_.time) : 0.0;
+    model_.turn_windows();
     model_.time += 1;
     bool violation = false;
     double loss = 0;
@@ -114,13 +115,13 @@ class Sgd {
     if (intercept_)
       for (index_t c = 0; c < model_.outputs; ++c) {
         model_.bias[c] += delta_[c];
-        model_.bias_average[c] -= delta_[c] * (model_.time - 1);
+        for (auto& sums : model_.bias_window) sums[c] -= delta_[c] * (model_.time - 1);
       }
     const index_t twin = same_point(t, label);
     if (twin >= 0) {
       for (index_t c = 0; c < model_.outputs; ++c) {
         const std::size_t at = c * model_.padded + twin;
-        model_.set_beta(at, model_.beta[at] + delta_[c], model_.past(at));
+        model_.set_beta(at, model_.beta[at] + delta_[c], 1);
       }
       model_.refresh(twin);
       model_.counters.duplicates += 1;

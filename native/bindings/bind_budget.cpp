@@ -43,34 +43,42 @@ nb::dict state(Sgd<Real>& sgd) {
                                [&](index_t j, index_t k) { return model.panels.at(j, k); });
   out["beta"] = make2<double>(model.outputs, model.count,
                               [&](index_t c, index_t j) { return model.beta[c * model.padded + j]; });
-  out["average"] = make2<double>(model.outputs, model.count,
-                                 [&](index_t c, index_t j) { return model.average[c * model.padded + j]; });
+  // Rows of windows: the older window's outputs, then the newer one's; the last column is the intercept's.
+  out["windows"] = make2<double>(2 * model.outputs, model.count + 1, [&](index_t r, index_t j) {
+    const index_t w = r / model.outputs, c = r % model.outputs;
+    return j < model.count ? model.window[w][c * model.padded + j] : model.bias_window[w][c];
+  });
   out["label"] = to_numpy(label);
   out["born"] = to_numpy(born);
   out["bias"] = to_numpy(model.bias);
-  out["bias_average"] = to_numpy(model.bias_average);
-  out["time"] = model.time;
+  out["clock"] = to_numpy(std::vector<double>{model.time, model.window_start[0], model.window_start[1],
+                                              model.next_window, model.moves});
   return out;
 }
 
 template <class Real>
-void restore(Sgd<Real>& sgd, In2<Real> centres, In2<double> beta, In2<double> average, In<std::int32_t> label,
-             In<std::int64_t> born, In<double> bias, In<double> bias_average, double time) {
+void restore(Sgd<Real>& sgd, In2<Real> centres, In2<double> beta, In2<double> windows, In<std::int32_t> label,
+             In<std::int64_t> born, In<double> bias, In<double> clock) {
   Model<Real>& model = sgd.model();
   const index_t n = index_t(centres.shape(0));
   if (model.count != 0 || n > model.budget || index_t(centres.shape(1)) != model.panels.features() ||
-      index_t(beta.shape(0)) != model.outputs || index_t(bias.shape(0)) != model.outputs)
+      index_t(beta.shape(0)) != model.outputs || index_t(bias.shape(0)) != model.outputs ||
+      index_t(windows.shape(0)) != 2 * model.outputs || index_t(windows.shape(1)) != n + 1 || clock.shape(0) != 5)
     throw std::invalid_argument("restore: the state does not fit this model");
   std::vector<double> delta(model.outputs);
-  model.time = time;
+  model.time = clock(0);
+  model.window_start[0] = clock(1), model.window_start[1] = clock(2), model.next_window = clock(3);
+  model.moves = clock(4);
   for (index_t j = 0; j < n; ++j) {
     for (index_t c = 0; c < model.outputs; ++c) delta[c] = beta(c, j);
     model.insert(centres.data() + j * model.panels.features(), delta.data(), label(j));
     model.born[j] = born(j);
-    for (index_t c = 0; c < model.outputs; ++c) model.average[c * model.padded + j] = average(c, j);
+    for (index_t r = 0; r < 2 * model.outputs; ++r)
+      model.window[r / model.outputs][(r % model.outputs) * model.padded + j] = windows(r, j);
   }
   model.bias.assign(bias.data(), bias.data() + model.outputs);
-  model.bias_average.assign(bias_average.data(), bias_average.data() + model.outputs);
+  for (index_t r = 0; r < 2 * model.outputs; ++r)
+    model.bias_window[r / model.outputs][r % model.outputs] = windows(r, n);
 }
 
 template <class Real>
@@ -96,8 +104,8 @@ void bind_sgd(nb::module_& m, const char* name) {
       .def("run", &run<Real>, Release(), "x"_a, "order"_a, "labels"_a, "weights"_a,
            "One step per entry of order, a row of x; labels and weights are indexed by row.")
       .def("state", &state<Real>, "The model as arrays.")
-      .def("restore", &restore<Real>, "centres"_a, "beta"_a, "average"_a, "label"_a, "born"_a, "bias"_a,
-           "bias_average"_a, "time"_a, "Take up the state of an earlier run.")
+      .def("restore", &restore<Real>, "centres"_a, "beta"_a, "windows"_a, "label"_a, "born"_a, "bias"_a,
+           "clock"_a, "Take up the state of an earlier run.")
       .def("counters", [](Sgd<Real>& self) { return counters(self.model().counters); }, "What happened so far.")
       .def_prop_ro("count", [](Sgd<Real>& self) { return self.model().count; });
   m.def(
