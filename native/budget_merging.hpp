@@ -11,7 +11,7 @@
 // taking the largest root a; the right side is concave in a > 0, so Newton's method from a = ln(r) + t falls
 // monotonically on it.
 //
-// Tables: with v = t/(1+t), WD = p^2 v^2 G(m, v), where G lies between 1/2 and 2 on the whole half square: no
+// Tables: with v = t/(1+t), WD = p^2 v^2 G(m, v), where G lies between 1/2 and 2.5 on the whole half square: no
 // logarithm, no cancellation as kappa -> 1, and p^2 is the same for all partners.
 #pragma once
 #include <cmath>

@@ -12,8 +12,8 @@ s'(h) = 0 reads, with h = 1/(1 + exp(a)) and b = ln((1-m)/m):
     a = b + t·tanh(a/2)                                         largest root: Newton from a = b + t falls onto it
 
 Tables. WD vanishes like (1-kappa)² as kappa → 1 and like m² as m → 0; a table of WD itself is wrong by large factors
-there. Stored is G = WD / (m²·v²) on a uniform grid in m ∈ [0, ½] and v = t/(1+t) ∈ [0, 1]. G is between ½ and 2:
-G(m, 0) = 2·(1-m)², G(m, 1) = 1. Comparing partners of x_i needs only v²·G, alpha_i² being common to all.
+there. Stored is G = WD / (m²·v²) on a uniform grid in m ∈ [0, ½] and v = t/(1+t) ∈ [0, 1]. G stays
+between ½ and 2.5: G(m, 0) = 2·(1-m)², G(m, 1) = 1. Comparing partners of x_i needs only v²·G, alpha_i² being common to all.
 
 Glasmachers and Qaadan, "Speeding Up Budgeted SGD SVM Training with Precomputed Golden Section Search", section 3.
 Its table is uniform in (m, kappa) on the whole square.
@@ -35,16 +35,20 @@ FloatArray = NDArray[np.float64]
 def optimal_h(m: ArrayLike, t: ArrayLike) -> FloatArray:
     """Argmax of s over h for m in (0, ½] and t = -ln(kappa) ≥ 0, to machine precision."""
     m, t = np.broadcast_arrays(np.asarray(m, dtype=np.float64), np.asarray(t, dtype=np.float64))
+    shape, m, t = m.shape, m.ravel(), t.ravel()
     b = np.log1p(-m) - np.log(m)
     a = b + t
-    for _ in range(200):  # quadratic convergence except at m = ½, kappa = exp(-2), where it is linear
-        tanh = np.tanh(0.5 * a)
-        slope = np.maximum(1 - 0.5 * t * (1 - tanh**2), 1e-300)
-        step = np.minimum((a - b - t * tanh) / slope, a)
-        a = a - step
-        if not np.any(np.abs(step) > 1e-15 * (1 + a)):
+    active = np.arange(a.size)
+    for _ in range(100):  # quadratic convergence, except near m = ½, kappa = exp(-2), where it is linear
+        at, bt, tt = a[active], b[active], t[active]
+        tanh = np.tanh(0.5 * at)
+        slope = np.maximum(1 - 0.5 * tt * (1 - tanh**2), 1e-300)
+        step = np.minimum((at - bt - tt * tanh) / slope, at)
+        a[active] = at - step
+        active = active[np.abs(step) > 1e-14 * (1 + at)]
+        if not active.size:
             break
-    return np.asarray(1 / (1 + np.exp(a)))
+    return np.asarray(1 / (1 + np.exp(a))).reshape(shape)
 
 
 def merged_size(m: ArrayLike, t: ArrayLike, h: ArrayLike) -> FloatArray:
