@@ -22,8 +22,11 @@ Array2<T> make2(index_t rows, index_t cols, Entry entry) {
   return Array2<T>(data, {std::size_t(rows), std::size_t(cols)}, owner);
 }
 
-nb::dict counters(const Counters& c) {
-  nb::dict out;
+using Numbers = nb::typed<nb::dict, nb::str, double>;
+using State = nb::typed<nb::dict, nb::str, nb::any>;
+
+Numbers counters(const Counters& c) {
+  Numbers out;
 #define MM_COUNTER(name) out[#name] = c.name;
   MM_COUNTER(steps) MM_COUNTER(violations) MM_COUNTER(duplicates) MM_COUNTER(merges) MM_COUNTER(removals)
   MM_COUNTER(projections) MM_COUNTER(degradation) MM_COUNTER(loss) MM_COUNTER(correct) MM_COUNTER(weight)
@@ -34,11 +37,11 @@ nb::dict counters(const Counters& c) {
 }
 
 template <class Real>
-nb::dict state(Sgd<Real>& sgd) {
+State state(Sgd<Real>& sgd) {
   const Model<Real>& model = sgd.model();
   std::vector<std::int32_t> label(model.label.data(), model.label.data() + model.count);
   std::vector<std::int64_t> born(model.born.data(), model.born.data() + model.count);
-  nb::dict out;
+  State out;
   out["centres"] = make2<Real>(model.count, model.panels.features(),
                                [&](index_t j, index_t k) { return model.panels.at(j, k); });
   out["beta"] = make2<double>(model.outputs, model.count,

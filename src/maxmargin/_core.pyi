@@ -2,7 +2,7 @@
 Native core of maxmargin: loops over samples and features. No globals, no prints, no calls back.
 """
 
-from typing import Annotated, overload
+from typing import Annotated, Any, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -55,13 +55,13 @@ class BudgetSgd32:
         One step per entry of order, a row of x; labels and weights are indexed by row.
         """
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """The model as arrays."""
 
     def restore(self, centres: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], windows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], label: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], born: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """Take up the state of an earlier run."""
 
-    def counters(self) -> dict:
+    def counters(self) -> dict[str, float]:
         """What happened so far."""
 
     @property
@@ -91,13 +91,13 @@ class BudgetSgd64:
         One step per entry of order, a row of x; labels and weights are indexed by row.
         """
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """The model as arrays."""
 
     def restore(self, centres: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], windows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], label: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], born: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """Take up the state of an earlier run."""
 
-    def counters(self) -> dict:
+    def counters(self) -> dict[str, float]:
         """What happened so far."""
 
     @property

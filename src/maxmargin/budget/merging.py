@@ -12,8 +12,8 @@ s'(h) = 0 reads, with h = 1/(1 + exp(a)) and b = ln((1-m)/m):
     a = b + t·tanh(a/2)                                         largest root: Newton from a = b + t falls onto it
 
 Tables. WD vanishes like (1-kappa)² as kappa → 1 and like m² as m → 0; a table of WD itself is wrong by large factors
-there. Stored is G = WD / (m²·v²) on a uniform grid in m ∈ [0, ½] and v = t/(1+t) ∈ [0, 1]. G stays
-between ½ and 2.5: G(m, 0) = 2·(1-m)², G(m, 1) = 1. Comparing partners of x_i needs only v²·G, alpha_i² being common to all.
+there. Stored is G = WD / (m²·v²) on a uniform grid in m ∈ [0, ½] and v = t/(1+t) ∈ [0, 1]. G stays between ½ and 2.5:
+G(m, 0) = 2·(1-m)², G(m, 1) = 1. Comparing partners of x_i needs only v²·G, alpha_i² being common to all.
 
 Glasmachers and Qaadan, "Speeding Up Budgeted SGD SVM Training with Precomputed Golden Section Search", section 3.
 Its table is uniform in (m, kappa) on the whole square.

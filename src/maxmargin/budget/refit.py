@@ -17,65 +17,81 @@ Cost: R once (rows·budget kernel values), then two products with R and a Choles
 from __future__ import annotations
 
 import time
+from collections.abc import Generator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
 from threadpoolctl import threadpool_limits
 
-from maxmargin.budget.sgd import BudgetResult, Options, kernel_matrix
+from maxmargin.budget.model import Options, kernel_matrix
 
 FloatArray = NDArray[np.float64]
-ROWS_PER_UNKNOWN = 8  # more rows make a better Hessian than a step needs
+ROWS_PER_UNKNOWN = 6  # more rows make a better Hessian than a step needs
+MOST_STEPS = 12  # per width of the corner; later ones gain little
 CHUNK = 8192  # rows of X gathered at a time
 
 
-def refit_coefficients(
-    result: BudgetResult,
-    x: Any,
-    rows: NDArray[np.int64],
-    labels: NDArray[np.int32],
-    weight: FloatArray,
-    options: Options,
-    C: float,
-    megabytes: float,
-    rng: np.random.Generator,
-    threads: int,
-) -> None:
-    """Improve result.coef and result.intercept on these rows of x; `weight` is one number per entry of rows."""
-    start = time.perf_counter()
-    budget = len(result.centres)
-    most = max(int(megabytes * 1e6 / (budget * result.centres.itemsize)), 10 * budget)
-    order = rng.permutation(len(rows))
-    if len(rows) > most:  # a random part stands for the whole
+class Refit:
+    """Improve the coefficients of a model on these rows of x; `weight` is one number per entry of rows.
+
+    BLAS runs on one thread: the products are bound by memory, and the pools of NumPy and SciPy would fight for cores.
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        rows: NDArray[np.int64],
+        labels: NDArray[np.int32],
+        weight: FloatArray,
+        megabytes: float,
+        rng: np.random.Generator,
+        threads: int,
+    ) -> None:
+        self._x, self._rows, self._labels, self._weight = x, rows, labels, weight
+        self._megabytes, self._rng, self._threads = megabytes, rng, threads
+        self.seconds = 0.0
+
+    def turns(
+        self, centres: NDArray[Any], coef: FloatArray, intercept: FloatArray, options: Options
+    ) -> Generator[None, None, None]:
+        """Change coef and intercept in place, one output after the other; a safe point after every Newton step."""
+        start = time.perf_counter()
+        budget = len(centres)
+        rows, weight, order = self._sample(budget, centres.itemsize)
+        design = self._design(rows, centres, options)
+        gram = kernel_matrix(centres.astype(np.float64), centres.astype(np.float64), options.gamma, self._threads)
+        if options.intercept:
+            gram = block_diag(gram, 1.0)
+        with threadpool_limits(1, "blas"):
+            for c in range(options.outputs):
+                sign = np.where(self._labels[rows] == (1 if options.outputs == 1 else c), 1.0, -1.0)
+                a = np.append(coef[c], intercept[c]) if options.intercept else coef[c]
+                best = yield from _solve(_Problem(design, gram, sign, options.C * weight), a, order)
+                coef[c] = best[:budget]
+                if options.intercept:
+                    intercept[c] = best[budget]
+                self.seconds = time.perf_counter() - start
+
+    def _sample(self, budget: int, itemsize: int) -> tuple[NDArray[np.int64], FloatArray, NDArray[np.int64]]:
+        """Rows, weights and a random order of them; a random part stands for the whole when memory is short."""
+        most = max(int(self._megabytes * 1e6 / (budget * itemsize)), 10 * budget)
+        order = self._rng.permutation(len(self._rows))
+        if len(self._rows) <= most:
+            return self._rows, self._weight, order
         part = order[:most]
-        weight = weight[part] * (weight.sum() / weight[part].sum())
-        rows, order = rows[part], np.arange(most)
-    design = _kernel_rows(x, rows, result.centres, options, threads)
-    gram = kernel_matrix(result.centres.astype(np.float64), result.centres.astype(np.float64), options.gamma, threads)
-    if options.intercept:
-        gram = np.block([[gram, np.zeros((budget, 1))], [np.zeros((1, budget)), np.ones((1, 1))]])
-    with threadpool_limits(threads, "blas"):
-        for c in range(options.outputs):
-            sign = np.where(labels[rows] == (1 if options.outputs == 1 else c), 1.0, -1.0)
-            a = np.append(result.coef[c], result.intercept[c]) if options.intercept else result.coef[c]
-            best = _solve(_Problem(design, gram, sign, C * weight), a, order)
-            result.coef[c] = best[:budget]
-            if options.intercept:
-                result.intercept[c] = best[budget]
-    result.timings["refit"] = time.perf_counter() - start
+        weight = self._weight[part]
+        return self._rows[part], weight * (self._weight.sum() / weight.sum()), np.arange(most)
 
-
-def _kernel_rows(
-    x: Any, rows: NDArray[np.int64], centres: NDArray[Any], options: Options, threads: int
-) -> NDArray[Any]:
-    """R, gathered in chunks so that X is not copied as a whole."""
-    design = np.ones((len(rows), len(centres) + options.intercept), dtype=centres.dtype)
-    for begin in range(0, len(rows), CHUNK):
-        part = slice(begin, begin + CHUNK)
-        design[part, : len(centres)] = kernel_matrix(x[rows[part]], centres, options.gamma, threads)
-    return design
+    def _design(self, rows: NDArray[np.int64], centres: NDArray[Any], options: Options) -> NDArray[Any]:
+        """R, gathered in chunks so that X is not copied as a whole."""
+        design = np.ones((len(rows), len(centres) + options.intercept), dtype=centres.dtype)
+        for begin in range(0, len(rows), CHUNK):
+            part = slice(begin, begin + CHUNK)
+            block = self._x[rows[part]]
+            design[part, : len(centres)] = kernel_matrix(block, centres, options.gamma, self._threads)
+        return design
 
 
 class _Problem:
@@ -110,30 +126,35 @@ class _Problem:
             near = near[:: len(near) // most]
             cost = self.cost[near] * (cost.sum() / self.cost[near].sum())
         rows = self.design[near] * np.sqrt(cost / delta)[:, None].astype(self.design.dtype)
-        return self.gram + rows.T @ rows
+        return np.asarray(self.gram + rows.T @ rows)
 
 
-def _solve(problem: _Problem, a: FloatArray, order: NDArray[np.int64]) -> FloatArray:
+Steps = Generator[None, None, FloatArray]
+
+
+def _solve(problem: _Problem, a: FloatArray, order: NDArray[np.int64]) -> Steps:
     """Coarse to fine: a part of the rows first, then all; the corner sharper each time."""
     n, unknowns = len(problem.sign), len(a)
     some = min(n, 10 * unknowns)
     first = a
     if some < n:
-        a = _newton(problem.part(np.sort(order[:some])), a, 1.0)
-        a = _newton(problem.part(np.sort(order[:some])), a, 0.3)
+        part = problem.part(np.sort(order[:some]))
+        a = yield from _newton(part, a, 1.0)
+        a = yield from _newton(part, a, 0.3)
     else:
-        a = _newton(problem, a, 1.0)
-    a = _newton(problem, a, 0.3)
-    a = _newton(problem, a, 0.1)
+        a = yield from _newton(problem, a, 1.0)
+    a = yield from _newton(problem, a, 0.3)
+    a = yield from _newton(problem, a, 0.1)
     values = [problem.value(problem.product(v), float(v @ problem.gram @ v), 0) for v in (first, a)]
     return a if values[1] < values[0] else first
 
 
-def _newton(problem: _Problem, a: FloatArray, delta: float, steps: int = 12) -> FloatArray:
+def _newton(problem: _Problem, a: FloatArray, delta: float) -> Steps:
     values = problem.product(a)
-    for _ in range(steps):
+    ridge = 1e-8
+    for _ in range(MOST_STEPS):
         gradient = problem.gradient(a, values, delta)
-        move = -_stable_solve(problem.hessian(values, delta), gradient)
+        move, ridge = _stable_solve(problem.hessian(values, delta), -gradient, ridge)
         change = problem.product(move)
         norms = float(a @ problem.gram @ a), float(a @ problem.gram @ move), float(move @ problem.gram @ move)
         slope, now = float(gradient @ move), problem.value(values, norms[0], delta)
@@ -148,16 +169,17 @@ def _newton(problem: _Problem, a: FloatArray, delta: float, steps: int = 12) -> 
         a, values = a + length * move, values + length * change
         if -slope < 1e-3 * now:
             break
+        yield
     return a
 
 
-def _stable_solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    """Cholesky with the least ridge that rounding asks for."""
-    ridge = 1e-8 * float(np.trace(matrix)) / len(matrix)
+def _stable_solve(matrix: FloatArray, right: FloatArray, ridge: float) -> tuple[FloatArray, float]:
+    """Cholesky with the least ridge that rounding asks for, relative to the mean of the diagonal."""
+    scale, identity = float(np.trace(matrix)) / len(matrix), np.eye(len(matrix))
     while True:
         try:
-            factor = cho_factor(matrix + ridge * np.eye(len(matrix)), overwrite_a=True, check_finite=False)
+            factor = cho_factor(matrix + ridge * scale * identity, overwrite_a=True, check_finite=False)
         except LinAlgError:
             ridge *= 10
             continue
-        return np.asarray(cho_solve(factor, right, check_finite=False))
+        return np.asarray(cho_solve(factor, right, check_finite=False)), ridge

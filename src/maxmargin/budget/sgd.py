@@ -29,28 +29,12 @@ from numpy.typing import NDArray
 from maxmargin import _core
 from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH
 from maxmargin.budget.merging import merge_table
+from maxmargin.budget.model import Options, model_coefficients, squared_norm
+from maxmargin.budget.refit import Refit
 from maxmargin.data.matrix import as_matrix
 from maxmargin.runtime import Result, Status, Turn
 
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the core must know. `lam` is lambda = 1/(N·C); `outputs` is 1 for two classes, else their number."""
-
-    budget: int
-    features: int
-    outputs: int
-    gamma: float
-    lam: float
-    maintenance: str = "merge"
-    merge_search: str = "lookup-wd"
-    grid_size: int = 400
-    intercept: bool = False
-    averaging: bool = True
-    audit: bool = False
-    double: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,13 +59,22 @@ class BudgetResult(Result):
 
 
 class BudgetSolver:
-    """Steps over `epochs`, an iterable of passes, each an iterable of batches; `state` continues an earlier run."""
+    """Steps over `epochs`, an iterable of passes, each an iterable of batches.
+
+    `state` continues an earlier run; `refit` improves the coefficients after the last pass.
+    """
 
     def __init__(
-        self, options: Options, epochs: Iterable[Iterable[Batch]], state: dict[str, Any] | None = None
+        self,
+        options: Options,
+        epochs: Iterable[Iterable[Batch]],
+        state: dict[str, Any] | None = None,
+        refit: Refit | None = None,
     ) -> None:
         self.options = options
         self._epochs = epochs
+        self._refit = refit
+        self._refitted: tuple[FloatArray, FloatArray] | None = None
         core = _core.BudgetSgd64 if options.double else _core.BudgetSgd32
         self._core = core(
             budget=options.budget,
@@ -108,12 +101,18 @@ class BudgetSolver:
                     self._core.run(matrix, batch.order[begin : begin + stride], batch.labels, batch.weights)
                     yield None
             yield self._turn(before, self._core.counters())
+        if self._refit is not None:
+            state = self._core.state()
+            self._refitted = model_coefficients(state, self.options.lam, self.options.averaging)
+            yield from self._refit.turns(state["centres"], *self._refitted, self.options)
         return Status.COMPLETED
 
     def result(self, status: Status) -> BudgetResult:
         state, counters, options = self._core.state(), self._core.counters(), self.options
-        coef, intercept = model_coefficients(state, options.lam, options.averaging)
+        coef, intercept = self._refitted or model_coefficients(state, options.lam, options.averaging)
         seconds = {"search": counters["search_seconds"], "maintenance": counters["merge_seconds"]}
+        if self._refit is not None:
+            seconds["refit"] = self._refit.seconds
         return BudgetResult(
             status=status,
             timings=seconds,
@@ -129,7 +128,8 @@ class BudgetSolver:
         options = self.options
         work = options.budget * (options.features + 20.0)
         if options.maintenance == "merge":
-            work += options.budget * {"lookup-wd": 5, "lookup-h": 50, "gss": 250, "gss-precise": 1000}[options.merge_search]
+            per_partner = {"lookup-wd": 5, "lookup-h": 50, "gss": 250, "gss-precise": 1000}
+            work += options.budget * per_partner["gss-precise" if options.audit else options.merge_search]
         elif options.maintenance == "project":
             work += 50.0 * options.budget**2
         return int(min(max(3e8 / work, 64), 1 << 20))
@@ -146,40 +146,3 @@ class BudgetSolver:
             "merging_frequency": (seen["merges"] + seen["removals"] + seen["projections"]) / steps,
         }
         return Turn(objective, float("nan"), float("nan"), self._core.count, extra)
-
-
-def model_coefficients(state: dict[str, Any], lam: float, averaging: bool) -> tuple[FloatArray, FloatArray]:
-    """alpha (outputs × support vectors) and intercepts: of the last iterate, or of the average of the recent ones."""
-    time, start = state["clock"][0], state["clock"][1]
-    beta, bias = state["beta"], state["bias"]
-    if time == 0:
-        return np.zeros_like(beta), np.zeros_like(bias)
-    if not averaging or start >= time:
-        return beta / (lam * time), bias / (lam * time)
-    scale = 2 / (lam * (time * (time + 1) - start * (start + 1)))
-    window = state["windows"][: len(beta)]
-    return (window[:, :-1] + beta * time) * scale, (window[:, -1] + bias * time) * scale
-
-
-def decision_values(
-    x: Any, centres: NDArray[Any], coef: FloatArray, intercept: FloatArray, gamma: float, threads: int
-) -> FloatArray:
-    """f (rows × outputs) for the rows of x, a NumPy array or CSR matrix."""
-    out = np.zeros((x.shape[0], coef.shape[0]))
-    if coef.shape[1] and x.shape[0]:
-        _core.budget_decide(as_matrix(x), centres, np.ascontiguousarray(coef), gamma, out, threads)
-    return out + intercept
-
-
-def kernel_matrix(x: Any, centres: NDArray[Any], gamma: float, threads: int) -> NDArray[Any]:
-    """k(x_i, centres_j), in the precision of the centres."""
-    out = np.empty((x.shape[0], len(centres)), dtype=centres.dtype)
-    if out.size:
-        _core.budget_kernel(as_matrix(x), centres, gamma, out, threads)
-    return out
-
-
-def squared_norm(centres: NDArray[Any], coef: FloatArray, intercept: FloatArray, gamma: float) -> float:
-    """|w|², summed over the outputs, intercepts included (they are regularised)."""
-    gram = kernel_matrix(centres, centres, gamma, 1).astype(np.float64)
-    return float(np.sum((coef @ gram) * coef) + np.sum(intercept**2))

@@ -43,7 +43,9 @@ def plan_visits(x: Any, labels: NDArray[np.int32], weight: FloatArray, threads: 
     return Visits(np.repeat(distinct, times), share, distinct, total)
 
 
-def _distinct(x: Any, labels: NDArray[np.int32], weight: FloatArray, threads: int) -> tuple[NDArray[np.int64], FloatArray]:
+def _distinct(
+    x: Any, labels: NDArray[np.int32], weight: FloatArray, threads: int
+) -> tuple[NDArray[np.int64], FloatArray]:
     """One row index per distinct (row, label) of positive weight, in the order of their hashes; total weights."""
     hashes = np.empty(len(labels), dtype=np.uint64)
     _core.hash_rows(x, labels, 0, hashes, threads)

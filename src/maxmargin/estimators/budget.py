@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH, merging_statistics
-from maxmargin.budget.refit import refit_coefficients
-from maxmargin.budget.sgd import Batch, BudgetResult, BudgetSolver, Options, decision_values, squared_norm
+from maxmargin.budget.model import Options, decision_values, squared_norm
+from maxmargin.budget.refit import Refit
+from maxmargin.budget.sgd import Batch, BudgetResult, BudgetSolver
 from maxmargin.budget.visits import Visits, plan_visits
 from maxmargin.data.matrix import as_matrix
 from maxmargin.estimators._base import (
@@ -27,7 +28,7 @@ from maxmargin.estimators._base import (
     row_weights,
     transactional,
 )
-from maxmargin.runtime import Control, Status, run, thread_count
+from maxmargin.runtime import Control, run, thread_count
 
 Chunks = Iterable[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]]
 
@@ -165,29 +166,28 @@ class BudgetSVC(ClassifierMixin, Machine):
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BudgetSVC:
         """Train on all of X for `epochs` passes, then refit the coefficients."""
         self._check_parameters()
-        x, y = self._validated(X, y)
-        check_classification_targets(y)
-        weight = row_weights(len(y), sample_weight)
-        classes = np.unique(y[weight > 0])
+        x, target = self._labelled(X, y)
+        check_classification_targets(target)
+        weight = row_weights(len(target), sample_weight)
+        classes = np.unique(target[weight > 0])
         _check_classes(classes)
-        labels = np.searchsorted(classes, y).astype(np.int32)
+        labels = np.searchsorted(classes, target).astype(np.int32)
         labels[weight == 0] = 0
-        plan = plan_visits(as_matrix(x), labels, weight, thread_count(self.n_jobs))
+        threads = thread_count(self.n_jobs)
+        plan = plan_visits(as_matrix(x), labels, weight, threads)
         gamma = self._gamma(x, plan)
         effective = weight * class_weights(self.class_weight, classes, labels.astype(np.intp), weight)[labels]
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        if self.shuffle:
-            if self.class_weight is not None:
-                plan = plan_visits(as_matrix(x), labels, effective, thread_count(self.n_jobs))
-            epochs, visits = _shuffled(x, labels, plan, self.epochs, rng), len(plan.rows)
-        else:
-            order = np.flatnonzero(effective > 0)
-            epochs, visits = ([Batch(x, order, labels, effective)] for _ in range(self.epochs)), len(order)
-        options = self._options(x, len(classes), gamma, visits)
-        result = run(BudgetSolver(options, epochs), self._control())
         if not self.shuffle:
+            order = np.flatnonzero(effective > 0)
             plan = Visits(order, effective, order, effective[order])
-        self._finish(result, x, labels, plan, options, rng)
+        elif self.class_weight is not None:
+            plan = plan_visits(as_matrix(x), labels, effective, threads)
+        options = self._options(x, len(classes), gamma, len(plan.rows))
+        refit = Refit(x, plan.distinct, labels, plan.total, self.refit_memory, rng, threads) if self.refit else None
+        epochs = _epochs(x, labels, plan, self.epochs, rng if self.shuffle else None)
+        result = run(BudgetSolver(options, epochs, refit=refit), self._control())
+        result.objective = self._objective(result, x, labels, plan, options)
         self._publish(result, **self._attributes(result, classes, options))
         return self
 
@@ -207,7 +207,8 @@ class BudgetSVC(ClassifierMixin, Machine):
         batch, weight = self._chunk(X, y, sample_weight, known, reset=fresh)
         if fresh:
             plan = Visits(batch.order, batch.weights, batch.order, weight[batch.order])
-            options = self._options(batch.x, len(known), self._gamma(batch.x, plan), self.stream_size or len(batch.order))
+            size = self.stream_size or len(batch.order)
+            options = self._options(batch.x, len(known), self._gamma(batch.x, plan), size)
         else:
             options = self._stream
         result = run(BudgetSolver(options, [[batch]], None if fresh else self._state), self._control())
@@ -277,6 +278,11 @@ class BudgetSVC(ClassifierMixin, Machine):
             raise ValueError(f"callback={self.callback!r} must be callable with one dict, or None")
         return Control(self.max_time, -1, self.verbose, self.callback, type(self).__name__)
 
+    def _labelled(self, X: Any, y: Any, reset: bool = True) -> tuple[Any, NDArray[Any]]:
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        return self._validated(X, y, reset=reset)  # type: ignore[no-any-return]
+
     def _gamma(self, x: Any, plan: Visits) -> float:
         """The number behind gamma; "scale" by the weighted variance, summed in the plan's order of the rows."""
         if not isinstance(self.gamma, str):
@@ -291,7 +297,7 @@ class BudgetSVC(ClassifierMixin, Machine):
             square = block.multiply(block) if sp.issparse(block) else np.square(block, dtype=np.float64)
             sums = [np.asarray(m.sum(axis=1, dtype=np.float64)).ravel() for m in (block, square)]
             moments += [weight @ s for s in sums]
-        mean, second = moments / (plan.total.sum() * features)
+        mean, second = (moments / (plan.total.sum() * features)).tolist()
         variance = second - mean**2
         return 1.0 / (features * variance) if variance > 1e-12 * second else 1.0
 
@@ -307,7 +313,8 @@ class BudgetSVC(ClassifierMixin, Machine):
             features=x.shape[1],
             outputs=1 if n_classes == 2 else n_classes,
             gamma=gamma,
-            lam=1.0 / (visits * float(self.C)),
+            C=float(self.C),
+            visits=visits,
             maintenance=self.maintenance,
             merge_search=self.merge_search,
             grid_size=int(self.grid_size),
@@ -321,13 +328,12 @@ class BudgetSVC(ClassifierMixin, Machine):
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, known: NDArray[Any], reset: bool
     ) -> tuple[Batch, FloatArray]:
         """A validated chunk as a batch in the given order, and its sample weights."""
-        x, y = self._validated(X, y, reset=reset)
-        y = column_or_1d(y)
-        unseen = np.setdiff1d(y, known)
+        x, target = self._labelled(X, y, reset=reset)
+        unseen = np.setdiff1d(target, known)
         if len(unseen):
             raise ValueError(f"y contains classes that were not announced: {unseen.tolist()}; known: {known.tolist()}")
-        labels = np.searchsorted(known, y).astype(np.int32)
-        weight = row_weights(len(y), sample_weight)
+        labels = np.searchsorted(known, target).astype(np.int32)
+        weight = row_weights(len(target), sample_weight)
         if isinstance(self.class_weight, str):
             raise ValueError("class_weight='balanced' needs all labels at once: give a dict of weights for a stream")
         effective = weight * class_weights(self.class_weight, known, labels.astype(np.intp), weight)[labels]
@@ -337,23 +343,17 @@ class BudgetSVC(ClassifierMixin, Machine):
         for chunk in chunks:
             yield self._chunk(*_parts(chunk), known, reset=False)[0]
 
-    def _finish(
-        self, result: BudgetResult, x: Any, labels: NDArray[np.int32], plan: Visits, options: Options, rng: Any
-    ) -> None:
-        """Refit, unless the run was cut short; the objective of the model on the training set."""
-        threads = thread_count(self.n_jobs)
-        if self.refit and result.status in (Status.COMPLETED, Status.CALLBACK):
-            refit_coefficients(
-                result, x, plan.distinct, labels, plan.total, options, float(self.C), self.refit_memory, rng, threads
-            )
+    def _objective(
+        self, result: BudgetResult, x: Any, labels: NDArray[np.int32], plan: Visits, options: Options
+    ) -> float:
+        """½|w|² + C·Σ loss of the model on the training set, summed over the outputs."""
         weight = np.zeros(len(labels))
         weight[plan.distinct] = plan.total
-        values = decision_values(x, result.centres, result.coef, result.intercept, options.gamma, threads)
-        outputs = np.arange(options.outputs)
-        sign = np.where(labels[:, None] == (1 if options.outputs == 1 else outputs), 1.0, -1.0)
-        losses = np.maximum(0, 1 - sign * values).sum(axis=1) @ weight
-        norm = squared_norm(result.centres, result.coef, result.intercept, options.gamma)
-        result.objective = float(norm / 2 + self.C * losses)
+        model = result.centres, result.coef, result.intercept, options.gamma
+        values = decision_values(x, *model, thread_count(self.n_jobs))
+        sign = np.where(labels[:, None] == (1 if options.outputs == 1 else np.arange(options.outputs)), 1.0, -1.0)
+        losses = float(np.maximum(0, 1 - sign * values).sum(axis=1) @ weight)
+        return squared_norm(*model) / 2 + options.C * losses
 
     def _attributes(self, result: BudgetResult, classes: NDArray[Any], options: Options) -> dict[str, Any]:
         return {
@@ -379,18 +379,19 @@ def _check_classes(classes: NDArray[Any]) -> None:
         raise ValueError(f"y has one class, {classes.tolist()}: a classifier needs samples of at least two classes")
 
 
-def _shuffled(
-    x: Any, labels: NDArray[np.int32], plan: Visits, epochs: int, rng: np.random.Generator
+def _epochs(
+    x: Any, labels: NDArray[np.int32], plan: Visits, epochs: int, rng: np.random.Generator | None
 ) -> Iterator[list[Batch]]:
+    """One batch per pass, shuffled by rng if there is one."""
     for _ in range(epochs):
-        yield [Batch(x, rng.permutation(plan.rows), labels, plan.share)]
+        yield [Batch(x, plan.rows if rng is None else rng.permutation(plan.rows), labels, plan.share)]
 
 
 def _source(chunks: Chunks) -> Callable[[], Iterable[tuple[Any, ...]]]:
     if callable(chunks):
         return chunks
     if isinstance(chunks, Iterator):
-        raise ValueError("chunks is an iterator, which can be gone through only once: give a list, or a function that returns an iterator")
+        raise ValueError("chunks can be gone through only once: give a list, or a function that returns an iterator")
     return lambda: chunks
 
 
