@@ -6,4 +6,4 @@ from maxmargin.estimators.svc import SVC, NuSVC
 from maxmargin.estimators.svr import SVR, NuSVR
 
 __version__ = "0.1.0"
-__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "BudgetSVC", "OneClassSVM"]
+__all__ = ["SVC", "SVR", "BudgetSVC", "NuSVC", "NuSVR", "OneClassSVM"]

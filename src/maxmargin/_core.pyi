@@ -40,6 +40,173 @@ class Matrix:
     @property
     def shape(self) -> tuple[int, int]: ...
 
+class Points32:
+    """Samples prepared for kernel evaluation in one precision."""
+
+    def __init__(self, x: Matrix, kernel: str, gamma: float, coef0: float, degree: int, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> None: ...
+
+    def like(self, x: Matrix, threads: int) -> Points32:
+        """Other samples, scaled and shifted as these."""
+
+    def sum(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], other: Points32, other_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], sum: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+        """sum[c, j] += Σ_i coef[c, i] K(other_rows[i], rows[j])."""
+
+    def block(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], other: Points32, other_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+        """out[i, j] = K(other_rows[i], rows[j])."""
+
+class Points64:
+    """Samples prepared for kernel evaluation in one precision."""
+
+    def __init__(self, x: Matrix, kernel: str, gamma: float, coef0: float, degree: int, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> None: ...
+
+    def like(self, x: Matrix, threads: int) -> Points64:
+        """Other samples, scaled and shifted as these."""
+
+    def sum(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], other: Points64, other_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], sum: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+        """sum[c, j] += Σ_i coef[c, i] K(other_rows[i], rows[j])."""
+
+    def block(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], other: Points64, other_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+        """out[i, j] = K(other_rows[i], rows[j])."""
+
+def row_hashes(x: Matrix, label: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
+    """
+    A 64-bit hash of each row with its label; equal rows have equal hashes.
+    """
+
+def rows_equal(x: Matrix, first: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.bool_], dict(shape=(None,))]:
+    """Whether row first[t] equals row second[t], value by value."""
+
+class Part32:
+    """
+    A part of the samples of one QP: gradient, variables, and a slice of the kernel rows.
+    """
+
+    def __init__(self, points: Points32 | None, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], lo: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cache_bytes: int, threads: int) -> None: ...
+
+    @property
+    def active(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Ids of the active samples."""
+
+    @property
+    def f(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """K·beta of the active samples."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def cache_slots(self) -> int: ...
+
+    def extremes(self) -> tuple[float, float, float, float]:
+        """
+        (max_up of group 0, of group 1, min_low of group 0, of group 1) over the active variables.
+        """
+
+    def candidates(self, group: int, k: int, above: float, below: float) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+        """
+        Up to k variables of a group on either side, worst first: (up, up_score, low, low_score).
+        """
+
+    def read(self, variable: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int8], dict(shape=(None,))]]:
+        """(beta, lo, hi, score, group) of some active variables."""
+
+    def write(self, variable: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def tile(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None), writable=False)]:
+        """
+        K between distinct samples, zero-padded; valid until the call after next.
+        """
+
+    def missing(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Those of the samples whose kernel row is not cached."""
+
+    def put(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], block: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
+        """Kernel rows from outside, over the active samples."""
+
+    def update(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
+        """f += Σ coef_i K(·, id_i); returns the number of cache hits."""
+
+    def movable(self, arg0: float, arg1: float, arg2: float, arg3: float, /) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Positions of the samples that could still move, given the extremes."""
+
+    def restrict(self, keep: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """
+        Keep the samples at these ascending positions; cached rows lose the other columns.
+        """
+
+    def extend(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], lo: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Take samples in again, with their state as halves × added."""
+
+class Part64:
+    """
+    A part of the samples of one QP: gradient, variables, and a slice of the kernel rows.
+    """
+
+    def __init__(self, points: Points64 | None, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], lo: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cache_bytes: int, threads: int) -> None: ...
+
+    @property
+    def active(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Ids of the active samples."""
+
+    @property
+    def f(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """K·beta of the active samples."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def cache_slots(self) -> int: ...
+
+    def extremes(self) -> tuple[float, float, float, float]:
+        """
+        (max_up of group 0, of group 1, min_low of group 0, of group 1) over the active variables.
+        """
+
+    def candidates(self, group: int, k: int, above: float, below: float) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+        """
+        Up to k variables of a group on either side, worst first: (up, up_score, low, low_score).
+        """
+
+    def read(self, variable: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int8], dict(shape=(None,))]]:
+        """(beta, lo, hi, score, group) of some active variables."""
+
+    def write(self, variable: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def tile(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), writable=False)]:
+        """
+        K between distinct samples, zero-padded; valid until the call after next.
+        """
+
+    def missing(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Those of the samples whose kernel row is not cached."""
+
+    def put(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], block: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
+        """Kernel rows from outside, over the active samples."""
+
+    def update(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
+        """f += Σ coef_i K(·, id_i); returns the number of cache hits."""
+
+    def movable(self, arg0: float, arg1: float, arg2: float, arg3: float, /) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Positions of the samples that could still move, given the extremes."""
+
+    def restrict(self, keep: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """
+        Keep the samples at these ascending positions; cached rows lose the other columns.
+        """
+
+    def extend(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], lo: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Take samples in again, with their state as halves × added."""
+
+@overload
+def inner_smo(tile: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], lo: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], score: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], group: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int, tol: float, max_steps: int) -> tuple[int, float]: ...
+
+@overload
+def inner_smo(tile: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], lo: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], score: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], group: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int, tol: float, max_steps: int) -> tuple[int, float]:
+    """
+    SMO on a q × q kernel tile (row length padded with zeros to a multiple of 16). beta and score are changed in place. Returns (steps, violation).
+    """
+
 class MergeTable:
     """G and h of the merging problem on a square grid."""
 

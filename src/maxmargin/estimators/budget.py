@@ -289,7 +289,7 @@ class BudgetSVC(ClassifierMixin, Machine):
             return float(self.gamma)
         features = x.shape[1]
         if self.gamma == "auto":
-            return 1.0 / features
+            return 1.0 / float(features)
         moments = np.zeros(2)
         for begin in range(0, len(plan.distinct), 4096):
             part = slice(begin, begin + 4096)
