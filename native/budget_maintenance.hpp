@@ -73,6 +73,11 @@ class Maintainer {
     if (least < Real(size)) return false;
     propose(t, label, size, -1, delta, 1);
     const Choice choice = choose(t);
+    if (choice.slot == kRemove) {  // the newcomer would vanish into any partner
+      model_.counters.removals += 1;
+      model_.counters.degradation += size * size;
+      return true;
+    }
     if (choice.slot < 0) return false;
     for (index_t c = 0; c < model_.outputs; ++c) {
       const std::size_t at = c * model_.padded + choice.slot;
@@ -93,6 +98,12 @@ class Maintainer {
     const double size = model_.size[i];
     propose(row_.data(), model_.label[i], size, i, model_.beta.data() + i, model_.padded);
     const Choice choice = choose(row_.data());
+    if (choice.slot < 0) {
+      model_.counters.removals += 1;
+      model_.counters.degradation += size * size;
+      model_.discard(i);
+      return;
+    }
     for (index_t c = 0; c < model_.outputs; ++c) {
       const std::size_t from = c * model_.padded + i, at = c * model_.padded + choice.slot;
       model_.set_beta(at, model_.beta[from] * choice.k1 + model_.beta[at] * choice.k2, choice.k2, from, choice.k1);
@@ -227,12 +238,15 @@ class Maintainer {
   };
 
   Choice choose(const Real* t) {
+    if (audit_) audit(t);
     Stopwatch watch;
     const Partner partner = search_.find(method_, candidates_);
-    if (partner.slot < 0) return {-1, 0, 0, 0, 0};
+    if (partner.slot < 0) {
+      model_.counters.search_seconds += watch.lap();
+      return {partner.slot, 0, 0, 0, 0};
+    }
     const double h = mixing(method_, partner.slot, t), tj = t[partner.slot];
     model_.counters.search_seconds += watch.lap();
-    if (audit_) audit(t);
     return {partner.slot, h, std::exp(-tj * (1 - h) * (1 - h)), std::exp(-tj * h * h), partner.score};
   }
 
@@ -255,8 +269,9 @@ class Maintainer {
     double value[3];
     for (int i = 0; i < 3; ++i) {
       slot[i] = search_.find(methods[i], candidates_).slot;
-      value[i] = degradation(t[slot[i]], mixing(methods[i], slot[i], t), candidates_.ratio[slot[i]],
-                             candidates_.rho[slot[i]]);
+      value[i] = slot[i] < 0 ? 1.0
+                             : degradation(t[slot[i]], mixing(methods[i], slot[i], t), candidates_.ratio[slot[i]],
+                                           candidates_.rho[slot[i]]);
     }
     Counters& counters = model_.counters;
     counters.audits += 1;

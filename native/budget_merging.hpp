@@ -11,8 +11,10 @@
 // taking the largest root a; the right side is concave in a > 0, so Newton's method from a = ln(r) + t falls
 // monotonically on it.
 //
-// Tables: with v = t/(1+t), WD = p^2 v^2 G(m, v), where G lies between 1/2 and 2.5 on the whole half square: no
-// logarithm, no cancellation as kappa -> 1, and p^2 is the same for all partners.
+// Tables: WD = p^2 (1-kappa)^2 G(m, v), v = t/(4+t). G is smooth and lies between 1/2 and 2 on the whole half square, so
+// WD is exact to the table's relative error as kappa -> 1 and exactly p^2 as kappa -> 0; p^2 is common to all partners.
+// When even the best partner leaves all but 1e-4 of p^2, the merge is a removal in all but name, and is made one: which
+// of many equally useless partners came first would be up to rounding.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -55,8 +57,11 @@ inline double exact_mixing(double t, double ratio) {
   return 1 / (1 + std::exp(a > 0 ? a : 0.0));
 }
 
+constexpr index_t kRemove = -2;
+constexpr double kUseless = 1 - 1e-4;
+
 struct Partner {
-  index_t slot = -1;  // -1: nobody has the label
+  index_t slot = -1;  // -1: nobody has the label; kRemove: no partner is of any use
   double score = std::numeric_limits<double>::infinity();  // WD / p^2
 };
 
@@ -75,22 +80,15 @@ template <class Real>
 class PartnerSearch {
  public:
   PartnerSearch(std::shared_ptr<const MergeTable> table, index_t slots)
-      : table_(std::move(table)), slots_(slots), offset_(slots), wm_(slots), wv_(slots), v2_(slots), h_(slots),
+      : table_(std::move(table)), slots_(slots), offset_(slots), wm_(slots), wv_(slots), d2_(slots), h_(slots),
         score_(slots) {}
 
   Partner find(Search method, const Candidates<Real>& c) {
-    switch (method) {
-      case Search::kLookupWd:
-        if (c.single) return lookup_degradation(c);
-        [[fallthrough]];  // with several outputs rho is a third parameter: look up h, evaluate WD
-      case Search::kLookupH:
-        return lookup_mixing(c);
-      case Search::kGolden:
-        return golden(c, 1.0, kCoarseSteps);
-      default:
-        return golden(c, 0.5, kPreciseSteps);
-    }
+    Partner best = search(method, c);
+    if (best.slot >= 0 && best.score > kUseless) best = {kRemove, 1.0};
+    return best;
   }
+
 
   // The h with which `method` merges the pair.
   double mixing(Search method, double t, double ratio, double rho) const {
@@ -107,6 +105,20 @@ class PartnerSearch {
   }
 
  private:
+  Partner search(Search method, const Candidates<Real>& c) {
+    switch (method) {
+      case Search::kLookupWd:
+        if (c.single) return lookup_degradation(c);
+        [[fallthrough]];  // with several outputs rho is a third parameter: look up h, evaluate WD
+      case Search::kLookupH:
+        return lookup_mixing(c);
+      case Search::kGolden:
+        return golden(c, 1.0, kCoarseSteps);
+      default:
+        return golden(c, 0.5, kPreciseSteps);
+    }
+  }
+
   static constexpr double kGoldenRatio = 0.61803398874989484820;
   static constexpr int kCoarseSteps = 10;   // 0.618^10 < 0.01, the paper's epsilon, on [0, 1]
   static constexpr int kPreciseSteps = 47;  // 0.5 * 0.618^47 < 1e-10 on [0, 1/2], where the higher mode is
@@ -117,19 +129,22 @@ class PartnerSearch {
     const Real* t = c.t;
     const Real* ratio = c.ratio.data();
     int* offset = offset_.data();
-    Real *wm = wm_.data(), *wv = wv_.data(), *v2 = v2_.data();
+    Real *wm = wm_.data(), *wv = wv_.data(), *d2 = d2_.data();
 #pragma omp simd
     for (index_t j = 0; j < c.slots; ++j) {
       const Real m = Real(2) / (1 + (ratio[j] > 1 ? ratio[j] : Real(1))) * scale;
-      const Real v = t[j] / (1 + t[j]);
+      const Real v = t[j] / (4 + t[j]);
       const Real column = v * scale;
+      // 1 - exp(-t), by its series where the difference would cancel (error below t^5/120 = 5e-8 of t).
+      const Real series = t[j] * (1 - t[j] * (Real(1. / 2) - t[j] * (Real(1. / 6) - t[j] * Real(1. / 24))));
+      const Real distance = t[j] < Real(0.05) ? series : 1 - exp_minus(t[j]);
       int a = int(m), b = int(column);
       a = a < n - 2 ? a : n - 2;
       b = b < n - 2 ? b : n - 2;
       offset[j] = a * n + b;
       wm[j] = m - Real(a);
       wv[j] = column - Real(b);
-      v2[j] = v * v;
+      d2[j] = distance * distance;
     }
   }
 
@@ -142,7 +157,7 @@ class PartnerSearch {
 
   Real lookup(const std::vector<float>& table, Real t, Real ratio) const {
     const int n = table_->size;
-    const Real m = Real(2) / (1 + (ratio > 1 ? ratio : Real(1))) * Real(n - 1), v = t / (1 + t) * Real(n - 1);
+    const Real m = Real(2) / (1 + (ratio > 1 ? ratio : Real(1))) * Real(n - 1), v = t / (4 + t) * Real(n - 1);
     const int a = std::min(int(m), n - 2), b = std::min(int(v), n - 2);
     return bilinear(table.data() + a * n + b, m - Real(a), v - Real(b));
   }
@@ -154,7 +169,7 @@ class PartnerSearch {
     Real lowest = std::numeric_limits<Real>::infinity();
     for (index_t j = 0; j < c.slots; ++j) {
       if (!(c.ratio[j] > 0)) continue;
-      const Real score = v2_[j] * bilinear(table + offset_[j], wm_[j], wv_[j]);
+      const Real score = d2_[j] * bilinear(table + offset_[j], wm_[j], wv_[j]);
       if (score < lowest) {
         lowest = score;
         best.slot = j;
@@ -245,7 +260,7 @@ class PartnerSearch {
   std::shared_ptr<const MergeTable> table_;
   index_t slots_;
   Aligned<int> offset_;
-  Aligned<Real> wm_, wv_, v2_;
+  Aligned<Real> wm_, wv_, d2_;
   Aligned<double> h_, score_;
 };
 

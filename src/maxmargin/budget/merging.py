@@ -12,8 +12,8 @@ s'(h) = 0 reads, with h = 1/(1 + exp(a)) and b = ln((1-m)/m):
     a = b + t·tanh(a/2)                                         largest root: Newton from a = b + t falls onto it
 
 Tables. WD vanishes like (1-kappa)² as kappa → 1 and like m² as m → 0; a table of WD itself is wrong by large factors
-there. Stored is G = WD / (m²·v²) on a uniform grid in m ∈ [0, ½] and v = t/(1+t) ∈ [0, 1]. G stays between ½ and 2.5:
-G(m, 0) = 2·(1-m)², G(m, 1) = 1. Comparing partners of x_i needs only v²·G, alpha_i² being common to all.
+there. Stored is G = WD / (m·(1-kappa))² on a uniform grid in m ∈ [0, ½] and v = t/(4+t) ∈ [0, 1]. G stays between ½
+and 2: G(m, 0) = 2·(1-m)², G(m, 1) = 1. Comparing partners of x_i needs only (1-kappa)²·G: alpha_i² is common to all.
 
 Glasmachers and Qaadan, "Speeding Up Budgeted SGD SVM Training with Precomputed Golden Section Search", section 3.
 Its table is uniform in (m, kappa) on the whole square.
@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from maxmargin import _core
 
@@ -48,7 +49,7 @@ def optimal_h(m: ArrayLike, t: ArrayLike) -> FloatArray:
         active = active[np.abs(step) > 1e-14 * (1 + at)]
         if not active.size:
             break
-    return np.asarray(1 / (1 + np.exp(a))).reshape(shape)
+    return np.asarray(expit(-a)).reshape(shape)
 
 
 def merged_size(m: ArrayLike, t: ArrayLike, h: ArrayLike) -> FloatArray:
@@ -66,16 +67,16 @@ def weight_degradation(m: ArrayLike, t: ArrayLike, h: ArrayLike) -> FloatArray:
 
 
 def grids(size: int) -> tuple[FloatArray, FloatArray]:
-    """G and h at the size × size nodes: rows m from 0 to ½, columns v = t/(1+t) from 0 to 1."""
+    """G and h at the size × size nodes: rows m from 0 to ½, columns v = t/(4+t) from 0 to 1."""
     m = np.linspace(0, 0.5, size)[:, None]
     v = np.linspace(0, 1, size)[None, :]
     g, h = np.empty((size, size)), np.zeros((size, size))
     inside_m, inside_v = m[1:], v[:, 1:-1]
-    t = inside_v / (1 - inside_v)
+    t = 4 * inside_v / (1 - inside_v)
     h[1:, 1:-1] = optimal_h(inside_m, t)
-    g[1:, 1:-1] = weight_degradation(inside_m, t, h[1:, 1:-1]) / (inside_m * inside_v) ** 2
+    g[1:, 1:-1] = weight_degradation(inside_m, t, h[1:, 1:-1]) / (inside_m * np.expm1(-t)) ** 2
     # The edges, by their limits. m → 0: x_i loses what the tangent space of z at x_j cannot hold.
-    g[0, 1:-1] = (-np.expm1(-2 * t) - 2 * t * np.exp(-2 * t))[0] / inside_v[0] ** 2
+    g[0, 1:-1] = (-np.expm1(-2 * t) - 2 * t * np.exp(-2 * t))[0] / np.expm1(-t[0]) ** 2
     g[:, 0] = 2 * (1 - m[:, 0]) ** 2
     h[:, 0] = m[:, 0]
     g[:, -1] = 1.0
