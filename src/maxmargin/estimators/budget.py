@@ -28,6 +28,7 @@ from maxmargin.estimators._base import (
     row_weights,
     transactional,
 )
+from maxmargin.problem.kernels import resolve_gamma
 from maxmargin.runtime import Control, run, thread_count
 
 Chunks = Iterable[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]]
@@ -175,7 +176,7 @@ class BudgetSVC(ClassifierMixin, Machine):
         labels[weight == 0] = 0
         threads = thread_count(self.n_jobs)
         plan = plan_visits(as_matrix(x), labels, weight, threads)
-        gamma = self._gamma(x, plan)
+        gamma = resolve_gamma(self.gamma, x, plan.distinct, plan.total)
         effective = weight * class_weights(self.class_weight, classes, labels.astype(np.intp), weight)[labels]
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         if not self.shuffle:
@@ -206,9 +207,8 @@ class BudgetSVC(ClassifierMixin, Machine):
             raise ValueError(f"classes={classes!r} differ from those of the first call, {known.tolist()}")
         batch, weight = self._chunk(X, y, sample_weight, known, reset=fresh)
         if fresh:
-            plan = Visits(batch.order, batch.weights, batch.order, weight[batch.order])
-            size = self.stream_size or len(batch.order)
-            options = self._options(batch.x, len(known), self._gamma(batch.x, plan), size)
+            gamma = resolve_gamma(self.gamma, batch.x, batch.order, weight[batch.order])
+            options = self._options(batch.x, len(known), gamma, self.stream_size or len(batch.order))
         else:
             options = self._stream
         result = run(BudgetSolver(options, [[batch]], None if fresh else self._state), self._control())
@@ -233,8 +233,8 @@ class BudgetSVC(ClassifierMixin, Machine):
             raise ValueError("chunks is empty: at least one chunk with one row is needed")
         first = next(iter(source()))
         batch, weight = self._chunk(*_parts(first), known, reset=True)
-        plan = Visits(batch.order, batch.weights, batch.order, weight[batch.order])
-        options = self._options(batch.x, len(known), self._gamma(batch.x, plan), size)
+        gamma = resolve_gamma(self.gamma, batch.x, batch.order, weight[batch.order])
+        options = self._options(batch.x, len(known), gamma, size)
         passes = (self._batches(source(), known) for _ in range(self.epochs))
         result = run(BudgetSolver(options, passes), self._control())
         if len(result.trace):
@@ -282,24 +282,6 @@ class BudgetSVC(ClassifierMixin, Machine):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         return self._validated(X, y, reset=reset)  # type: ignore[no-any-return]
-
-    def _gamma(self, x: Any, plan: Visits) -> float:
-        """The number behind gamma; "scale" by the weighted variance, summed in the plan's order of the rows."""
-        if not isinstance(self.gamma, str):
-            return float(self.gamma)
-        features = x.shape[1]
-        if self.gamma == "auto":
-            return 1.0 / float(features)
-        moments = np.zeros(2)
-        for begin in range(0, len(plan.distinct), 4096):
-            part = slice(begin, begin + 4096)
-            block, weight = x[plan.distinct[part]], plan.total[part]
-            square = block.multiply(block) if sp.issparse(block) else np.square(block, dtype=np.float64)
-            sums = [np.asarray(m.sum(axis=1, dtype=np.float64)).ravel() for m in (block, square)]
-            moments += [weight @ s for s in sums]
-        mean, second = (moments / (plan.total.sum() * features)).tolist()
-        variance = second - mean**2
-        return 1.0 / (features * variance) if variance > 1e-12 * second else 1.0
 
     def _options(self, x: Any, n_classes: int, gamma: float, visits: int) -> Options:
         # float32 blurs gamma·|x-z|² by about 1e-4 at these sizes of gamma·|x|²: directly for dense rows, whose
