@@ -37,7 +37,7 @@ struct Model {
         outputs(outputs),
         gamma(Real(gamma)),
         panels(budget + 1, features),
-        padded(panels.count() * kLanes),
+        padded(panels.count() * kPanelLanes),
         coef(outputs * padded),
         beta(outputs * padded),
         window{Aligned<double>(outputs * padded), Aligned<double>(outputs * padded)},
@@ -50,8 +50,8 @@ struct Model {
     for (index_t j = 0; j < padded; ++j) label[j] = -1;
   }
 
-  index_t panels_in_use() const { return (count + kLanes - 1) / kLanes; }
-  index_t slots_in_use() const { return panels_in_use() * kLanes; }
+  index_t panels_in_use() const { return (count + kPanelLanes - 1) / kPanelLanes; }
+  index_t slots_in_use() const { return panels_in_use() * kPanelLanes; }
   // beta[at] <- value. What the windows had summed up is scaled by `keep`; `share` of slot `from`'s sum joins it.
   void set_beta(std::size_t at, double value, double keep, std::size_t from = 0, double share = 0) {
     for (auto& sums : window) {
@@ -125,7 +125,7 @@ struct Model {
   void touch(index_t slot) {
     refresh(slot);
     stale[slot] = true;
-    const index_t p = slot / kLanes;
+    const index_t p = slot / kPanelLanes;
     for (index_t q : changed)
       if (q == p) return;
     changed.push_back(p);

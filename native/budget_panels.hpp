@@ -34,16 +34,16 @@ class Panels {
  public:
   Panels(index_t slots, index_t features)
       : features_(features),
-        count_((slots + kLanes - 1) / kLanes),
-        data_(std::size_t(count_) * features * kLanes),
-        norm_(std::size_t(count_) * kLanes) {}
+        count_((slots + kPanelLanes - 1) / kPanelLanes),
+        data_(std::size_t(count_) * features * kPanelLanes),
+        norm_(std::size_t(count_) * kPanelLanes) {}
 
   index_t features() const { return features_; }
   index_t count() const { return count_; }
-  const Real* panel(index_t p) const { return data_.data() + p * features_ * kLanes; }
+  const Real* panel(index_t p) const { return data_.data() + p * features_ * kPanelLanes; }
 
-  Real& at(index_t slot, index_t k) { return data_[((slot / kLanes) * features_ + k) * kLanes + slot % kLanes]; }
-  Real at(index_t slot, index_t k) const { return data_[((slot / kLanes) * features_ + k) * kLanes + slot % kLanes]; }
+  Real& at(index_t slot, index_t k) { return data_[((slot / kPanelLanes) * features_ + k) * kPanelLanes + slot % kPanelLanes]; }
+  Real at(index_t slot, index_t k) const { return data_[((slot / kPanelLanes) * features_ + k) * kPanelLanes + slot % kPanelLanes]; }
 
   void set(index_t slot, const Real* x) {
     for (index_t k = 0; k < features_; ++k) at(slot, k) = x[k];
@@ -93,14 +93,14 @@ class Panels {
     vec<Real> sum[Q][V] = {};
     for (index_t e = 0; e < sample.size; ++e)
       for (int q = 0; q < Q; ++q) {
-        const auto* s = reinterpret_cast<const vec<Real>*>(panel(p + q) + index_t(sample.indices[e]) * kLanes);
+        const auto* s = reinterpret_cast<const vec<Real>*>(panel(p + q) + index_t(sample.indices[e]) * kPanelLanes);
         for (int v = 0; v < V; ++v) sum[q][v] += s[v] * sample.values[e];
       }
     for (int q = 0; q < Q; ++q) {
-      const auto* norm = reinterpret_cast<const vec<Real>*>(norm_.data() + (p + q) * kLanes);
+      const auto* norm = reinterpret_cast<const vec<Real>*>(norm_.data() + (p + q) * kPanelLanes);
       for (int v = 0; v < V; ++v) {
         const vec<Real> square = norm[v] + sample.norm - 2 * sum[q][v];
-        reinterpret_cast<vec<Real>*>(out + q * kLanes)[v] = (square > 0 ? square : vec<Real>{}) * gamma;
+        reinterpret_cast<vec<Real>*>(out + q * kPanelLanes)[v] = (square > 0 ? square : vec<Real>{}) * gamma;
       }
     }
   }
@@ -120,8 +120,8 @@ class Panels {
     constexpr int R = kBlock<Real>;
     for (index_t p = 0; p < panels; ++p) {
       int i = 0;
-      for (; i + R <= size; i += R) measure<R>(p, samples + i, gamma, out + i * stride + p * kLanes, stride);
-      for (; i < size; ++i) measure_panel(p, samples[i], gamma, out + i * stride + p * kLanes);
+      for (; i + R <= size; i += R) measure<R>(p, samples + i, gamma, out + i * stride + p * kPanelLanes, stride);
+      for (; i < size; ++i) measure_panel(p, samples[i], gamma, out + i * stride + p * kPanelLanes);
     }
   }
   template <class I>
@@ -130,9 +130,9 @@ class Panels {
     constexpr int Q = kBlock<Real>;
     index_t p = 0;
     for (; p + Q <= panels; p += Q)
-      for (int i = 0; i < size; ++i) measure<Q>(p, samples[i], gamma, out + i * stride + p * kLanes);
+      for (int i = 0; i < size; ++i) measure<Q>(p, samples[i], gamma, out + i * stride + p * kPanelLanes);
     for (; p < panels; ++p)
-      for (int i = 0; i < size; ++i) measure_panel(p, samples[i], gamma, out + i * stride + p * kLanes);
+      for (int i = 0; i < size; ++i) measure_panel(p, samples[i], gamma, out + i * stride + p * kPanelLanes);
   }
 
  private:

@@ -9,7 +9,7 @@ namespace maxmargin::budget {
 template <class Real, class View, class Body>
 void for_each_block(const View& x, const Panels<Real>& panels, Real gamma, int threads, Body body) {
   constexpr int block = Sgd<Real>::kSamples;
-  const index_t slots = panels.count() * kLanes, blocks = (x.rows + block - 1) / block;
+  const index_t slots = panels.count() * kPanelLanes, blocks = (x.rows + block - 1) / block;
 #pragma omp parallel num_threads(threads)
   {
     SampleReader<Real, View> reader(x, block);
@@ -38,7 +38,7 @@ template <class Real, class View>
 void decide(const View& x, const Real* centres, index_t count, const double* coef, index_t outputs, double gamma,
             double* out, int threads) {
   const Panels<Real> panels = pack(centres, count, x.cols);
-  const index_t slots = panels.count() * kLanes;
+  const index_t slots = panels.count() * kPanelLanes;
   Aligned<Real> padded(outputs * slots);
   for (index_t c = 0; c < outputs; ++c)
     for (index_t j = 0; j < count; ++j) padded[c * slots + j] = Real(coef[c * count + j]);
@@ -52,7 +52,7 @@ void decide(const View& x, const Real* centres, index_t count, const double* coe
 template <class Real, class View>
 void kernel_rows(const View& x, const Real* centres, index_t count, double gamma, Real* out, int threads) {
   const Panels<Real> panels = pack(centres, count, x.cols);
-  const index_t slots = panels.count() * kLanes;
+  const index_t slots = panels.count() * kPanelLanes;
   for_each_block(x, panels, Real(gamma), threads, [&](index_t first, int size, const Real* t, Real*) {
     for (int i = 0; i < size; ++i)
 #pragma omp simd

@@ -19,12 +19,12 @@ namespace maxmargin::budget {
 // sum_j coef_j kernel_j, lane by lane and then over the lanes in double; Kernel maps a slot to its kernel value.
 template <class Real, class Kernel>
 double expansion(const Real* coef, index_t n, Kernel kernel) {
-  Real sum[kLanes] = {};
-  for (index_t j = 0; j < n; j += kLanes)
+  Real sum[kPanelLanes] = {};
+  for (index_t j = 0; j < n; j += kPanelLanes)
 #pragma omp simd
-    for (int v = 0; v < kLanes; ++v) sum[v] += coef[j + v] * kernel(j + v);
+    for (int v = 0; v < kPanelLanes; ++v) sum[v] += coef[j + v] * kernel(j + v);
   double total = 0;
-  for (int v = 0; v < kLanes; ++v) total += sum[v];
+  for (int v = 0; v < kPanelLanes; ++v) total += sum[v];
   return total;
 }
 
@@ -74,7 +74,7 @@ class Sgd {
       model_.panels.measure_block(samples, size, model_.panels_in_use(), model_.gamma, block_.data(), model_.padded);
       for (int i = 0; i < size; ++i) {
         Real* t = block_.data() + i * model_.padded;
-        for (index_t p : model_.changed) model_.panels.measure_panel(p, samples[i], model_.gamma, t + p * kLanes);
+        for (index_t p : model_.changed) model_.panels.measure_panel(p, samples[i], model_.gamma, t + p * kPanelLanes);
         const index_t row = order[begin + i];
         if (violates(t, labels[row], weights[row])) learn(reader.dense(samples[i]), t, labels[row]);
       }

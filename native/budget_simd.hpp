@@ -1,38 +1,22 @@
 // Vector types for the budget engine and an exp that the compiler vectorises.
 //
-// vec_of<Real> is as wide as the instruction set this file is compiled for. A panel (budget_panels.hpp) is kLanes
+// A vec<Real> is as wide as the instruction set this file is compiled for. A panel (budget_panels.hpp) is kPanelLanes
 // support vectors wide: a whole number of vectors on every level, so the layout does not depend on the level.
 #pragma once
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
+#include "simd.hpp"
+
 namespace maxmargin::budget {
 
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-#elif defined(__AVX__)
-constexpr int kVectorBytes = 32;
-#else
-constexpr int kVectorBytes = 16;
-#endif
+template <class Real>
+using vec = Vec<Real>;
 
+constexpr int kPanelLanes = 32;  // support vectors per panel: 4 AVX2 float vectors
 template <class Real>
-struct vec_of;
-template <>
-struct vec_of<float> {
-  typedef float type __attribute__((vector_size(kVectorBytes)));
-};
-template <>
-struct vec_of<double> {
-  typedef double type __attribute__((vector_size(kVectorBytes)));
-};
-template <class Real>
-using vec = typename vec_of<Real>::type;
-
-constexpr int kLanes = 32;  // support vectors per panel: 4 AVX2 float vectors
-template <class Real>
-constexpr int kVectors = kLanes * int(sizeof(Real)) / kVectorBytes;  // vectors per panel row
+constexpr int kVectors = kPanelLanes * int(sizeof(Real)) / kVectorBytes;  // vectors per panel row
 // Independent accumulators hide the latency of fma (4 cycles, 2 per cycle: 8 in flight).
 template <class Real>
 constexpr int kBlock = kVectors<Real> < 8 ? 8 / kVectors<Real> : 1;  // samples (dense) or panels (sparse) at a time
@@ -56,7 +40,7 @@ class Aligned {
   std::vector<Line> lines_;
 };
 
-// exp(-t) for t >= 0, branch-free: exp(x) = 2^n exp(r), |r| <= ln2/2, n rounded by adding and subtracting 1.5*2^23
+// exp(-t) of one number for t >= 0, for loops that also do other things (simd.hpp has exp of a vector), branch-free: exp(x) = 2^n exp(r), |r| <= ln2/2, n rounded by adding and subtracting 1.5*2^23
 // (1.5*2^52 in double), whose low bits then hold n. Relative error below 2e-7 (float) and 3e-16 (double).
 // Arguments beyond the underflow limit give a value below 1e-37 (1e-307), not exactly zero.
 inline float exp_minus(float t) {
@@ -66,13 +50,12 @@ inline float exp_minus(float t) {
   float n = shifted - magic;
   float r = x - n * 0.693359375f;
   r = r + n * 2.12194440e-4f;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.0f;
+  float q = 0.0013814609f;  // the polynomial of simd.hpp: minimax of (e^r - 1 - r) / r^2
+  q = q * r + 0.0083687103f;
+  q = q * r + 0.0416683875f;
+  q = q * r + 0.1666652068f;
+  q = q * r + 0.4999999345f;
+  const float p = q * (r * r) + r + 1.0f;
   std::uint32_t bits, scale;
   std::memcpy(&bits, &shifted, 4);
   scale = (bits + (127u - 0x4b400000u)) << 23;

@@ -1,6 +1,5 @@
 #include "bindings.hpp"
 #include "budget_predict.hpp"
-#include "budget_rows.hpp"
 #include "budget_sgd.hpp"
 
 namespace maxmargin {
@@ -153,23 +152,6 @@ void bind_budget(nb::module_& m) {
           "degradation"_a, "mixing"_a);
   bind_sgd<float>(m, "BudgetSgd32");
   bind_sgd<double>(m, "BudgetSgd64");
-  m.def(
-      "hash_rows",
-      [](const Matrix& x, In<std::int32_t> labels, std::uint64_t seed, InOut<std::uint64_t> out, int threads) {
-        std::visit([&](const auto& view) { hash_rows(view, labels.data(), seed, out.data(), threads); }, x);
-      },
-      nb::call_guard<nb::gil_scoped_release>(), "x"_a, "labels"_a, "seed"_a, "out"_a, "threads"_a,
-      "A 64-bit hash of every row's contents and label.");
-  m.def(
-      "same_rows",
-      [](const Matrix& x, In<std::int64_t> a, In<std::int64_t> b, InOut<bool> out) {
-        std::visit(
-            [&](const auto& view) {
-              for (std::size_t i = 0; i < a.size(); ++i) out(i) = same_row(view, a(i), b(i));
-            },
-            x);
-      },
-      nb::call_guard<nb::gil_scoped_release>(), "x"_a, "a"_a, "b"_a, "out"_a, "out[i]: row a[i] equals row b[i].");
 }
 
 }  // namespace maxmargin

@@ -269,10 +269,4 @@ class BudgetSgd64:
 
     @property
     def count(self) -> int: ...
-
-def hash_rows(x: Matrix, labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, out: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu')], threads: int) -> None:
-    """A 64-bit hash of every row's contents and label."""
-
-def same_rows(x: Matrix, a: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')]) -> None:
-    """out[i]: row a[i] equals row b[i]."""
 ISA: str

@@ -18,7 +18,6 @@ from maxmargin.budget.model import Options, decision_values, squared_norm
 from maxmargin.budget.refit import Refit
 from maxmargin.budget.sgd import Batch, BudgetResult, BudgetSolver
 from maxmargin.budget.visits import Visits, plan_visits
-from maxmargin.data.matrix import as_matrix
 from maxmargin.estimators._base import (
     FloatArray,
     Machine,
@@ -175,7 +174,7 @@ class BudgetSVC(ClassifierMixin, Machine):
         labels = np.searchsorted(classes, target).astype(np.int32)
         labels[weight == 0] = 0
         threads = thread_count(self.n_jobs)
-        plan = plan_visits(as_matrix(x), labels, weight, threads)
+        plan = plan_visits(x, labels, weight, threads)
         gamma = resolve_gamma(self.gamma, x, plan.distinct, plan.total)
         effective = weight * class_weights(self.class_weight, classes, labels.astype(np.intp), weight)[labels]
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
@@ -183,7 +182,7 @@ class BudgetSVC(ClassifierMixin, Machine):
             order = np.flatnonzero(effective > 0)
             plan = Visits(order, effective, order, effective[order])
         elif self.class_weight is not None:
-            plan = plan_visits(as_matrix(x), labels, effective, threads)
+            plan = plan_visits(x, labels, effective, threads)
         options = self._options(x, len(classes), gamma, len(plan.rows))
         refit = Refit(x, plan.distinct, labels, plan.total, self.refit_memory, rng, threads) if self.refit else None
         epochs = _epochs(x, labels, plan, self.epochs, rng if self.shuffle else None)
