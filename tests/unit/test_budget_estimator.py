@@ -141,6 +141,15 @@ def test_bad_parameters(moons, parameter, value):
         BudgetSVC(**{parameter: value}).fit(*moons)
 
 
+def test_resuming_with_another_budget(moons):
+    X, y = moons
+    model = BudgetSVC(gamma=2.0, budget=10, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="budget=5 is below the 10"):
+        model.set_params(budget=5).partial_fit(X, y)
+    model.set_params(budget=15).partial_fit(X, y)
+    assert len(model.support_vectors_) == 15
+
+
 def test_bad_labels(moons):
     X, y = moons
     with pytest.raises(ValueError, match="one class"):

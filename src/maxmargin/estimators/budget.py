@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,8 @@ class BudgetSVC(ClassifierMixin, Machine):
     True
     """
 
+    _stream: Options  # of the fit so far, for partial_fit to go on
+
     def __init__(
         self,
         C: float = 1.0,
@@ -183,7 +186,8 @@ class BudgetSVC(ClassifierMixin, Machine):
             plan = Visits(order, effective, order, effective[order])
         elif self.class_weight is not None:
             plan = plan_visits(x, labels, effective, threads)
-        options = self._options(x, len(classes), gamma, len(plan.rows))
+        budget = min(int(self.budget), len(plan.distinct))  # distinct rows never need more slots
+        options = replace(self._options(x, len(classes), gamma, len(plan.rows)), budget=budget)
         refit = Refit(x, plan.distinct, labels, plan.total, self.refit_memory, rng, threads) if self.refit else None
         epochs = _epochs(x, labels, plan, self.epochs, rng if self.shuffle else None)
         result = run(BudgetSolver(options, epochs, refit=refit), self._control())
@@ -195,7 +199,10 @@ class BudgetSVC(ClassifierMixin, Machine):
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> BudgetSVC:
-        """Learn from one more chunk, each row once and in the given order. The first call must name all classes."""
+        """Learn from one more chunk, each row once and in the given order. The first call must name all classes.
+
+        A fitted model goes on where it stands, with the C, gamma and merging rules that it was fitted with.
+        """
         fresh = not hasattr(self, "_state")
         self._check_parameters()
         if fresh and classes is None:
@@ -209,7 +216,7 @@ class BudgetSVC(ClassifierMixin, Machine):
             gamma = resolve_gamma(self.gamma, batch.x, batch.order, weight[batch.order])
             options = self._options(batch.x, len(known), gamma, self.stream_size or len(batch.order))
         else:
-            options = self._stream
+            options = self._resumed()
         result = run(BudgetSolver(options, [[batch]], None if fresh else self._state), self._control())
         if len(result.trace):
             result.objective = float(result.trace["objective"][-1])
@@ -304,6 +311,13 @@ class BudgetSVC(ClassifierMixin, Machine):
             audit=bool(self.audit),
             double=bool(gamma * longest * float(largest) ** 2 > limit),
         )
+
+    def _resumed(self) -> Options:
+        """The options of the fit so far, with today's budget."""
+        held = len(self.support_vectors_)
+        if self.budget < held:
+            raise ValueError(f"budget={self.budget!r} is below the {held} support vectors of the model: fit it anew")
+        return replace(self._stream, budget=int(self.budget))
 
     def _chunk(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, known: NDArray[Any], reset: bool
