@@ -10,7 +10,8 @@ template <class Real, class View, class Body>
 void for_each_block(const View& x, const Panels<Real>& panels, Real gamma, int threads, Body body) {
   constexpr int block = Sgd<Real>::kSamples;
   const index_t slots = panels.count() * kPanelLanes, blocks = (x.rows + block - 1) / block;
-#pragma omp parallel num_threads(threads)
+  const bool small = double(x.rows) * double(slots) * double(x.cols + 16) < 2e6;  // under 0.1 ms: a team costs more
+#pragma omp parallel num_threads(small ? 1 : threads)
   {
     SampleReader<Real, View> reader(x, block);
     typename SampleReader<Real, View>::Sample samples[block];
