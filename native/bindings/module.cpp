@@ -7,4 +7,5 @@ NB_MODULE(MAXMARGIN_MODULE, m) {
   bind_kernels(m);
   bind_decomposition(m);
   bind_cutting_plane(m);
+  bind_budget(m);
 }

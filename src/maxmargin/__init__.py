@@ -1,9 +1,10 @@
 """Support vector machines for large data, with a certificate for every answer."""
 
+from maxmargin.estimators.budget import BudgetSVC
 from maxmargin.estimators.linear import LinearSVC
 from maxmargin.estimators.oneclass import OneClassSVM
 from maxmargin.estimators.svc import SVC, NuSVC
 from maxmargin.estimators.svr import SVR, NuSVR
 
 __version__ = "0.1.0"
-__all__ = ["SVC", "SVR", "LinearSVC", "NuSVC", "NuSVR", "OneClassSVM"]
+__all__ = ["SVC", "SVR", "BudgetSVC", "LinearSVC", "NuSVC", "NuSVR", "OneClassSVM"]

@@ -2,7 +2,7 @@
 Native core of maxmargin: loops over samples and features. No globals, no prints, no calls back.
 """
 
-from typing import Annotated, overload
+from typing import Annotated, Any, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -120,10 +120,8 @@ class Part32:
     def missing(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """Those of the samples whose kernel row is not cached."""
 
-    def put(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], block: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], keep: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
-        """
-        Kernel rows from outside, over the active samples; cached rows among `keep` are not evicted for them.
-        """
+    def put(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], block: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
+        """Kernel rows from outside, over the active samples."""
 
     def update(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
         """f += Σ coef_i K(·, id_i); returns the number of cache hits."""
@@ -183,10 +181,8 @@ class Part64:
     def missing(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """Those of the samples whose kernel row is not cached."""
 
-    def put(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], block: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], keep: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
-        """
-        Kernel rows from outside, over the active samples; cached rows among `keep` are not evicted for them.
-        """
+    def put(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], block: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
+        """Kernel rows from outside, over the active samples."""
 
     def update(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
         """f += Σ coef_i K(·, id_i); returns the number of cache hits."""
@@ -250,4 +246,67 @@ def descent_epoch(x: Matrix, active: Annotated[NDArray[numpy.int64], dict(shape=
     """
     One epoch of dual coordinate descent over active[:count]: (rows left, largest, smallest projected gradient).
     """
+
+class MergeTable:
+    """G and h of the merging problem on a square grid."""
+
+    def __init__(self, degradation: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], mixing: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None: ...
+
+class BudgetSgd32:
+    """Budgeted stochastic gradient descent: model, counters and steps."""
+
+    def __init__(self, budget: int, features: int, outputs: int, gamma: float, lam: float, intercept: bool, maintenance: int, search: int, table: MergeTable, audit: bool) -> None: ...
+
+    def run(self, x: Matrix, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """
+        One step per entry of order, a row of x; labels and weights are indexed by row.
+        """
+
+    def state(self) -> dict[str, Any]:
+        """The model as arrays."""
+
+    def restore(self, centres: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], windows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], label: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], born: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Take up the state of an earlier run."""
+
+    def counters(self) -> dict[str, float]:
+        """What happened so far."""
+
+    @property
+    def count(self) -> int: ...
+
+@overload
+def budget_decide(x: Matrix, centres: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], gamma: float, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def budget_decide(x: Matrix, centres: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], gamma: float, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """out[i, c] = sum_j coef[c, j] exp(-gamma |x_i - centre_j|^2)."""
+
+@overload
+def budget_kernel(x: Matrix, centres: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], gamma: float, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def budget_kernel(x: Matrix, centres: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], gamma: float, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """out[i, j] = exp(-gamma |x_i - centre_j|^2)."""
+
+class BudgetSgd64:
+    """Budgeted stochastic gradient descent: model, counters and steps."""
+
+    def __init__(self, budget: int, features: int, outputs: int, gamma: float, lam: float, intercept: bool, maintenance: int, search: int, table: MergeTable, audit: bool) -> None: ...
+
+    def run(self, x: Matrix, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """
+        One step per entry of order, a row of x; labels and weights are indexed by row.
+        """
+
+    def state(self) -> dict[str, Any]:
+        """The model as arrays."""
+
+    def restore(self, centres: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], windows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], label: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], born: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Take up the state of an earlier run."""
+
+    def counters(self) -> dict[str, float]:
+        """What happened so far."""
+
+    @property
+    def count(self) -> int: ...
 ISA: str

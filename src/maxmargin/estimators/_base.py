@@ -74,7 +74,7 @@ class Machine(BaseEstimator):
             interrupt = KeyboardInterrupt("fit interrupted: the estimator keeps the best model so far (see status_)")
             interrupt.model_kept = True  # type: ignore[attr-defined]
             raise interrupt
-        if result.status is not Status.CONVERGED and result.status is not Status.CALLBACK:
+        if result.status not in (Status.CONVERGED, Status.COMPLETED, Status.CALLBACK):
             warnings.warn(self._advice(result), ConvergenceWarning, stacklevel=4)
 
     def _advice(self, result: Result) -> str:

@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 
 
 class Status(str, Enum):
-    """Why a solver stopped. Only CONVERGED means that the tolerance was reached."""
+    """Why a solver stopped. Only CONVERGED means that the tolerance was reached.
+
+    COMPLETED: all the passes that were asked for were made, by a solver that has no tolerance to test.
+    """
 
     CONVERGED = "converged"
+    COMPLETED = "completed"
     MAX_ITER = "max_iter"
     MAX_TIME = "max_time"
     STALLED = "stalled"

@@ -1,0 +1,64 @@
+// Decision values and kernel rows of many samples against a frozen set of centres, in parallel over samples.
+#pragma once
+#include "budget_sgd.hpp"
+#include "threads.hpp"
+
+namespace maxmargin::budget {
+
+// Calls body(first row, rows in block, t, kernel scratch) for blocks of 8 samples; row i of t starts at t + i * slots.
+template <class Real, class View, class Body>
+void for_each_block(const View& x, const Panels<Real>& panels, Real gamma, int threads, Body body) {
+  constexpr int block = Sgd<Real>::kSamples;
+  const index_t slots = panels.count() * kPanelLanes, blocks = (x.rows + block - 1) / block;
+  const bool small = double(x.rows) * double(slots) * double(x.cols + 16) < 2e6;  // under 0.1 ms: a team costs more
+#pragma omp parallel num_threads(small ? 1 : threads)
+  {
+    SampleReader<Real, View> reader(x, block);
+    typename SampleReader<Real, View>::Sample samples[block];
+    Aligned<Real> t(std::size_t(block) * slots), kernel(slots);
+#pragma omp for schedule(static)
+    for (index_t b = 0; b < blocks; ++b) {
+      const index_t first = b * block;
+      const int size = int(std::min<index_t>(block, x.rows - first));
+      for (int i = 0; i < size; ++i) samples[i] = reader.read(first + i, i);
+      panels.measure_block(samples, size, panels.count(), gamma, t.data(), slots);
+      body(first, size, t.data(), kernel.data());
+    }
+  }
+}
+
+template <class Real>
+Panels<Real> pack(const Real* centres, index_t count, index_t features) {
+  Panels<Real> panels(count, features);
+  for (index_t j = 0; j < count; ++j) panels.set(j, centres + j * features);
+  return panels;
+}
+
+// out[row, c] = sum_j coef[c, j] k(x_row, centre_j)
+template <class Real, class View>
+void decide(const View& x, const Real* centres, index_t count, const double* coef, index_t outputs, double gamma,
+            double* out, int threads) {
+  const Panels<Real> panels = pack(centres, count, x.cols);
+  const index_t slots = panels.count() * kPanelLanes;
+  Aligned<Real> padded(outputs * slots);
+  for (index_t c = 0; c < outputs; ++c)
+    for (index_t j = 0; j < count; ++j) padded[c * slots + j] = Real(coef[c * count + j]);
+  for_each_block(x, panels, Real(gamma), threads, [&](index_t first, int size, const Real* t, Real* kernel) {
+    for (int i = 0; i < size; ++i)
+      expansions(t + i * slots, slots, padded.data(), slots, outputs, kernel, out + (first + i) * outputs);
+  });
+}
+
+// out[row, j] = k(x_row, centre_j)
+template <class Real, class View>
+void kernel_rows(const View& x, const Real* centres, index_t count, double gamma, Real* out, int threads) {
+  const Panels<Real> panels = pack(centres, count, x.cols);
+  const index_t slots = panels.count() * kPanelLanes;
+  for_each_block(x, panels, Real(gamma), threads, [&](index_t first, int size, const Real* t, Real*) {
+    for (int i = 0; i < size; ++i)
+#pragma omp simd
+      for (index_t j = 0; j < count; ++j) out[(first + i) * count + j] = exp_minus(t[i * slots + j]);
+  });
+}
+
+}  // namespace maxmargin::budget

@@ -1,0 +1,78 @@
+"""A budgeted kernel model as arrays: its options, coefficients, decision values and norm.
+
+    f_c(x) = Σ_j coef[c, j]·exp(-gamma·|x - centres[j]|²) + intercept[c]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin import _core
+from maxmargin.data.matrix import as_matrix
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What training must know. `visits` is N; `outputs` is 1 for two classes, else their number."""
+
+    budget: int
+    features: int
+    outputs: int
+    gamma: float
+    C: float
+    visits: int
+    maintenance: str = "merge"
+    merge_search: str = "lookup-wd"
+    grid_size: int = 400
+    intercept: bool = False
+    averaging: bool = True
+    audit: bool = False
+    double: bool = False
+
+    @property
+    def lam(self) -> float:
+        """lambda = 1/(N·C)"""
+        return 1.0 / (self.visits * self.C)
+
+
+def model_coefficients(state: dict[str, Any], lam: float, averaging: bool) -> tuple[FloatArray, FloatArray]:
+    """alpha (outputs × support vectors) and intercepts: of the last iterate, or of the average of the recent ones."""
+    time, start = state["clock"][0], state["clock"][1]
+    beta, bias = state["beta"], state["bias"]
+    if time == 0:
+        return np.zeros_like(beta), np.zeros_like(bias)
+    if not averaging or start >= time:
+        return beta / (lam * time), bias / (lam * time)
+    scale = 2 / (lam * (time * (time + 1) - start * (start + 1)))
+    window = state["windows"][: len(beta)]
+    return (window[:, :-1] + beta * time) * scale, (window[:, -1] + bias * time) * scale
+
+
+def decision_values(
+    x: Any, centres: NDArray[Any], coef: FloatArray, intercept: FloatArray, gamma: float, threads: int
+) -> FloatArray:
+    """f (rows × outputs) for the rows of x, a NumPy array or CSR matrix."""
+    out = np.zeros((x.shape[0], coef.shape[0]))
+    if coef.shape[1] and x.shape[0]:
+        _core.budget_decide(as_matrix(x), centres, np.ascontiguousarray(coef), gamma, out, threads)
+    return out + intercept
+
+
+def kernel_matrix(x: Any, centres: NDArray[Any], gamma: float, threads: int) -> NDArray[Any]:
+    """k(x_i, centres_j), in the precision of the centres."""
+    out = np.empty((x.shape[0], len(centres)), dtype=centres.dtype)
+    if out.size:
+        _core.budget_kernel(as_matrix(x), centres, gamma, out, threads)
+    return out
+
+
+def squared_norm(centres: NDArray[Any], coef: FloatArray, intercept: FloatArray, gamma: float) -> float:
+    """|w|², summed over the outputs, intercepts included (they are regularised)."""
+    gram = kernel_matrix(centres, centres, gamma, 1).astype(np.float64)
+    return float(np.sum((coef @ gram) * coef) + np.sum(intercept**2))

@@ -1,0 +1,400 @@
+"""BudgetSVC: kernel classifiers whose size is fixed in advance, trained in passes or on a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH, merging_statistics
+from maxmargin.budget.model import Options, decision_values, squared_norm
+from maxmargin.budget.refit import Refit
+from maxmargin.budget.sgd import Batch, BudgetResult, BudgetSolver
+from maxmargin.budget.visits import Visits, plan_visits
+from maxmargin.estimators._base import (
+    FloatArray,
+    Machine,
+    check_choice,
+    check_number,
+    class_weights,
+    row_weights,
+    transactional,
+)
+from maxmargin.problem.kernels import resolve_gamma
+from maxmargin.runtime import Control, run, thread_count
+
+Chunks = Iterable[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]]
+
+
+class BudgetSVC(ClassifierMixin, Machine):
+    """Support vector classifier with a Gaussian kernel and at most `budget` support vectors.
+
+    Stochastic gradient descent visits the samples one by one; whenever the model would outgrow its budget, two support
+    vectors are merged into one. Time per pass, prediction time and memory do not depend on how many support vectors
+    the exact solution would have.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses in ½|w|² + C·Σ loss.
+    budget : int, default=500
+        Largest number of support vectors.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel exp(-gamma·|x-z|²). "scale" is 1/(features·variance of X), "auto" is 1/features.
+    epochs : int, default=5
+        Passes over the data in `fit` and `fit_stream`.
+    maintenance : {"merge", "remove", "project"}, default="merge"
+        What happens to the support vector that is one too many.
+    merge_search : {"lookup-wd", "lookup-h", "gss", "gss-precise"}, default="lookup-wd"
+        How the merging partner is found: by a table of the weight degradation, by a table of the mixing coefficient,
+        or by golden section search to 0.01 or 1e-10.
+    grid_size : int, default=400
+        Nodes per side of the lookup tables.
+    fit_intercept : bool, default=False
+        Add an intercept, as a constant feature that is regularised like the rest.
+    averaging : bool, default=True
+        Use the average of the recent iterates instead of the last one.
+    refit : bool, default=True
+        After the last pass of `fit`, solve the convex problem for the coefficients on the final support vectors.
+    refit_memory : float, default=256
+        Megabytes for the kernel values of the refit; with more rows than fit in, it uses a random part of them.
+    class_weight : dict, "balanced" or None, default=None
+        Factors on the sample weights by class.
+    shuffle : bool, default=True
+        Visit the samples in random order. If False, in the given order, every row once per pass.
+    stream_size : int or None, default=None
+        Samples that a stream will bring in all; it sets the regularisation 1/(C·stream_size) of `partial_fit` and
+        `fit_stream`. None: the rows of the first chunk (`partial_fit`), or of all chunks (`fit_stream`, which then
+        counts them in a pass of its own).
+    audit : bool, default=False
+        Decide every merge by all search methods and compare them in `merging_`. Slow.
+    random_state : int, RandomState or None, default=None
+        Seed of the shuffling.
+    n_jobs : int or None, default=None
+        Threads for prediction and refit; None for all cores. Training itself uses one.
+    max_time : float or None, default=None
+        Seconds after which training stops and keeps what it has.
+    verbose : bool or int, default=False
+        Show a progress bar.
+    callback : callable or None, default=None
+        Called with a dict after each pass; a true return value stops.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        float32, or float64 where float32 would blur the distances. In general not rows of X.
+    dual_coef_ : ndarray of shape (1 or n_classes, n_support)
+    intercept_ : ndarray of shape (1 or n_classes,)
+    gamma_ : float
+    n_iter_ : int
+        Passes made.
+    objective_ : float
+        Primal objective. After `fit` that of the model on the training set; on a stream that of the running losses.
+    dual_gap_ : float
+        NaN: a budgeted model has no dual bound.
+    merging_ : dict
+        How often, how well and for how long the budget was maintained.
+    status_, trace_, timings_
+        Why training stopped ("completed": all passes made), one row per pass, seconds per part.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from maxmargin import BudgetSVC
+    >>> X, y = make_moons(2000, noise=0.2, random_state=0)
+    >>> model = BudgetSVC(C=10, gamma=2.0, budget=50, random_state=0).fit(X, y)
+    >>> len(model.support_vectors_)
+    50
+    >>> bool(model.score(X, y) > 0.96)
+    True
+    """
+
+    _stream: Options  # of the fit so far, for partial_fit to go on
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        budget: int = 500,
+        gamma: float | str = "scale",
+        epochs: int = 5,
+        maintenance: str = "merge",
+        merge_search: str = "lookup-wd",
+        grid_size: int = 400,
+        fit_intercept: bool = False,
+        averaging: bool = True,
+        refit: bool = True,
+        refit_memory: float = 256,
+        class_weight: Any = None,
+        shuffle: bool = True,
+        stream_size: int | None = None,
+        audit: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        max_time: float | None = None,
+        verbose: bool | int = False,
+        callback: Callable[[dict[str, float]], Any] | None = None,
+    ) -> None:
+        self.C = C
+        self.budget = budget
+        self.gamma = gamma
+        self.epochs = epochs
+        self.maintenance = maintenance
+        self.merge_search = merge_search
+        self.grid_size = grid_size
+        self.fit_intercept = fit_intercept
+        self.averaging = averaging
+        self.refit = refit
+        self.refit_memory = refit_memory
+        self.class_weight = class_weight
+        self.shuffle = shuffle
+        self.stream_size = stream_size
+        self.audit = audit
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_time = max_time
+        self.verbose = verbose
+        self.callback = callback
+
+    @transactional
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BudgetSVC:
+        """Train on all of X for `epochs` passes, then refit the coefficients."""
+        self._check_parameters()
+        x, target = self._labelled(X, y)
+        check_classification_targets(target)
+        weight = row_weights(len(target), sample_weight)
+        classes = np.unique(target[weight > 0])
+        _check_classes(classes)
+        labels = np.searchsorted(classes, target).astype(np.int32)
+        labels[weight == 0] = 0
+        threads = thread_count(self.n_jobs)
+        plan = plan_visits(x, labels, weight, threads)
+        gamma = resolve_gamma(self.gamma, x, plan.distinct, plan.total)
+        effective = weight * class_weights(self.class_weight, classes, labels.astype(np.intp), weight)[labels]
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        if not self.shuffle:
+            order = np.flatnonzero(effective > 0)
+            plan = Visits(order, effective, order, effective[order])
+        elif self.class_weight is not None:
+            plan = plan_visits(x, labels, effective, threads)
+        budget = min(int(self.budget), len(plan.distinct))  # distinct rows never need more slots
+        options = replace(self._options(x, len(classes), gamma, len(plan.rows)), budget=budget)
+        refit = Refit(x, plan.distinct, labels, plan.total, self.refit_memory, rng, threads) if self.refit else None
+        epochs = _epochs(x, labels, plan, self.epochs, rng if self.shuffle else None)
+        result = run(BudgetSolver(options, epochs, refit=refit), self._control())
+        result.objective = self._objective(result, x, labels, plan, options)
+        self._publish(result, **self._attributes(result, classes, options))
+        return self
+
+    @transactional
+    def partial_fit(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> BudgetSVC:
+        """Learn from one more chunk, each row once and in the given order. The first call must name all classes.
+
+        A fitted model goes on where it stands, with the C, gamma and merging rules that it was fitted with.
+        """
+        fresh = not hasattr(self, "_state")
+        self._check_parameters()
+        if fresh and classes is None:
+            raise ValueError("classes must be given in the first call of partial_fit: later chunks may bring new ones")
+        known = np.unique(np.asarray(classes)) if fresh else self.classes_
+        _check_classes(known)
+        if not fresh and classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
+            raise ValueError(f"classes={classes!r} differ from those of the first call, {known.tolist()}")
+        batch, weight = self._chunk(X, y, sample_weight, known, reset=fresh)
+        if fresh:
+            gamma = resolve_gamma(self.gamma, batch.x, batch.order, weight[batch.order])
+            options = self._options(batch.x, len(known), gamma, self.stream_size or len(batch.order))
+        else:
+            options = self._resumed()
+        result = run(BudgetSolver(options, [[batch]], None if fresh else self._state), self._control())
+        if len(result.trace):
+            result.objective = float(result.trace["objective"][-1])
+        self._publish(result, **self._attributes(result, known, options))
+        return self
+
+    @transactional
+    def fit_stream(self, chunks: Chunks, classes: ArrayLike) -> BudgetSVC:
+        """Train on data that come in chunks (X, y) or (X, y, sample_weight), one in memory at a time.
+
+        `chunks` is a list, any other iterable that can be gone through `epochs` times, or a function that returns a
+        new iterator. Rows are visited in the order in which they come. An error in a chunk leaves the model unchanged.
+        """
+        self._check_parameters()
+        known = np.unique(np.asarray(classes))
+        _check_classes(known)
+        source = _source(chunks)
+        size = self.stream_size or sum(_length(chunk[0]) for chunk in source())
+        if size < 1:
+            raise ValueError("chunks is empty: at least one chunk with one row is needed")
+        first = next(iter(source()))
+        batch, weight = self._chunk(*_parts(first), known, reset=True)
+        gamma = resolve_gamma(self.gamma, batch.x, batch.order, weight[batch.order])
+        options = self._options(batch.x, len(known), gamma, size)
+        passes = (self._batches(source(), known) for _ in range(self.epochs))
+        result = run(BudgetSolver(options, passes), self._control())
+        if len(result.trace):
+            result.objective = float(result.trace["objective"][-1])
+        self._publish(result, **self._attributes(result, known, options))
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """f(x): one value per row for two classes, else one per row and class."""
+        check_is_fitted(self)
+        x = self._validated(X, reset=False)
+        threads = thread_count(self.n_jobs)
+        values = decision_values(
+            x, self.support_vectors_, self.dual_coef_, self.intercept_, self.gamma_, threads
+        )
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row."""
+        values = self.decision_function(X)
+        chosen = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        return np.asarray(self.classes_[chosen])
+
+    def _check_parameters(self) -> None:
+        check_number("C", self.C, low=0, remedy="smaller means more regularisation")
+        check_number("budget", self.budget, low=1, closed="left", integer=True, remedy="try 100 to 1000")
+        check_number("epochs", self.epochs, low=1, closed="left", integer=True)
+        check_number("grid_size", self.grid_size, low=2, high=10_000, closed="both", integer=True)
+        check_number("refit_memory", self.refit_memory, low=0, remedy="give megabytes")
+        check_number("stream_size", self.stream_size, low=1, closed="left", integer=True, optional=True)
+        check_choice("maintenance", self.maintenance, MAINTENANCE)
+        check_choice("merge_search", self.merge_search, MERGE_SEARCH)
+        if isinstance(self.gamma, str):
+            check_choice("gamma", self.gamma, ["scale", "auto"])
+        else:
+            check_number("gamma", self.gamma, low=0, remedy="give a positive width, 'scale' or 'auto'")
+
+    def _control(self) -> Control:
+        check_number("max_time", self.max_time, low=0, optional=True, remedy="give seconds, or None for no limit")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback={self.callback!r} must be callable with one dict, or None")
+        return Control(self.max_time, -1, self.verbose, self.callback, type(self).__name__)
+
+    def _labelled(self, X: Any, y: Any, reset: bool = True) -> tuple[Any, NDArray[Any]]:
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        return self._validated(X, y, reset=reset)  # type: ignore[no-any-return]
+
+    def _options(self, x: Any, n_classes: int, gamma: float, visits: int) -> Options:
+        # float32 blurs gamma·|x-z|² by about 1e-4 at these sizes of gamma·|x|²: directly for dense rows, whose
+        # differences are squared, and earlier for sparse ones, which go through |x|² + |z|² - 2·x·z.
+        if sp.issparse(x):
+            largest, longest, limit = (abs(x.data).max() if x.nnz else 0.0), int(np.diff(x.indptr).max(initial=0)), 1e3
+        else:
+            largest, longest, limit = max(float(x.max()), -float(x.min())), x.shape[1], 1e6
+        return Options(
+            budget=int(self.budget),
+            features=x.shape[1],
+            outputs=1 if n_classes == 2 else n_classes,
+            gamma=gamma,
+            C=float(self.C),
+            visits=visits,
+            maintenance=self.maintenance,
+            merge_search=self.merge_search,
+            grid_size=int(self.grid_size),
+            intercept=bool(self.fit_intercept),
+            averaging=bool(self.averaging),
+            audit=bool(self.audit),
+            double=bool(gamma * longest * float(largest) ** 2 > limit),
+        )
+
+    def _resumed(self) -> Options:
+        """The options of the fit so far, with today's budget."""
+        held = len(self.support_vectors_)
+        if self.budget < held:
+            raise ValueError(f"budget={self.budget!r} is below the {held} support vectors of the model: fit it anew")
+        return replace(self._stream, budget=int(self.budget))
+
+    def _chunk(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, known: NDArray[Any], reset: bool
+    ) -> tuple[Batch, FloatArray]:
+        """A validated chunk as a batch in the given order, and its sample weights."""
+        x, target = self._labelled(X, y, reset=reset)
+        unseen = np.setdiff1d(target, known)
+        if len(unseen):
+            raise ValueError(f"y contains classes that were not announced: {unseen.tolist()}; known: {known.tolist()}")
+        labels = np.searchsorted(known, target).astype(np.int32)
+        weight = row_weights(len(target), sample_weight)
+        if isinstance(self.class_weight, str):
+            raise ValueError("class_weight='balanced' needs all labels at once: give a dict of weights for a stream")
+        effective = weight * class_weights(self.class_weight, known, labels.astype(np.intp), weight)[labels]
+        return Batch(x, np.flatnonzero(effective > 0), labels, effective), weight
+
+    def _batches(self, chunks: Iterable[tuple[Any, ...]], known: NDArray[Any]) -> Iterator[Batch]:
+        for chunk in chunks:
+            yield self._chunk(*_parts(chunk), known, reset=False)[0]
+
+    def _objective(
+        self, result: BudgetResult, x: Any, labels: NDArray[np.int32], plan: Visits, options: Options
+    ) -> float:
+        """½|w|² + C·Σ loss of the model on the training set, summed over the outputs."""
+        weight = np.zeros(len(labels))
+        weight[plan.distinct] = plan.total
+        model = result.centres, result.coef, result.intercept, options.gamma
+        values = decision_values(x, *model, thread_count(self.n_jobs))
+        sign = np.where(labels[:, None] == (1 if options.outputs == 1 else np.arange(options.outputs)), 1.0, -1.0)
+        losses = float(np.maximum(0, 1 - sign * values).sum(axis=1) @ weight)
+        return squared_norm(*model) / 2 + options.C * losses
+
+    def _attributes(self, result: BudgetResult, classes: NDArray[Any], options: Options) -> dict[str, Any]:
+        return {
+            "classes_": classes,
+            "support_vectors_": result.centres,
+            "dual_coef_": result.coef,
+            "intercept_": result.intercept,
+            "gamma_": options.gamma,
+            "merging_": merging_statistics(result.counters),
+            "_state": result.state,
+            "_stream": options,
+        }
+
+    def _advice(self, result: Any) -> str:
+        return (
+            f"{type(self).__name__} stopped after {result.n_iter} of {self.epochs} passes (status_="
+            f"{str(result.status)!r}): raise max_time ({self.max_time} s), or lower epochs or budget."
+        )
+
+
+def _check_classes(classes: NDArray[Any]) -> None:
+    if len(classes) < 2:
+        raise ValueError(f"y has one class, {classes.tolist()}: a classifier needs samples of at least two classes")
+
+
+def _epochs(
+    x: Any, labels: NDArray[np.int32], plan: Visits, epochs: int, rng: np.random.Generator | None
+) -> Iterator[list[Batch]]:
+    """One batch per pass, shuffled by rng if there is one."""
+    for _ in range(epochs):
+        yield [Batch(x, plan.rows if rng is None else rng.permutation(plan.rows), labels, plan.share)]
+
+
+def _source(chunks: Chunks) -> Callable[[], Iterable[tuple[Any, ...]]]:
+    if callable(chunks):
+        return chunks
+    if isinstance(chunks, Iterator):
+        raise ValueError("chunks can be gone through only once: give a list, or a function that returns an iterator")
+    return lambda: chunks
+
+
+def _parts(chunk: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    if len(chunk) not in (2, 3):
+        raise ValueError(f"a chunk must be (X, y) or (X, y, sample_weight), not {len(chunk)} parts")
+    return chunk[0], chunk[1], chunk[2] if len(chunk) == 3 else None
+
+
+def _length(x: Any) -> int:
+    return int(x.shape[0]) if hasattr(x, "shape") else len(x)

@@ -1,0 +1,262 @@
+"""BudgetSVC as a user meets it: streams, weights, limits, errors, pickles."""
+
+import pickle
+import signal
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import make_classification, make_moons
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVC
+
+from maxmargin import BudgetSVC
+
+
+@pytest.fixture(scope="module")
+def moons():
+    return make_moons(600, noise=0.2, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def three():
+    return make_classification(600, 6, n_informative=4, n_redundant=0, n_classes=3, random_state=1)
+
+
+def same_model(a, b):
+    np.testing.assert_array_equal(a.support_vectors_, b.support_vectors_)
+    np.testing.assert_array_equal(a.dual_coef_, b.dual_coef_)
+    np.testing.assert_array_equal(a.intercept_, b.intercept_)
+
+
+def test_accuracy_near_the_exact_machine(moons):
+    X, y = moons
+    exact = SVC(C=10, gamma=2.0).fit(X, y)
+    model = BudgetSVC(C=10, gamma=2.0, budget=30, random_state=0).fit(X, y)
+    assert model.score(X, y) >= exact.score(X, y) - 0.01
+    assert model.status_ == "completed" and np.isnan(model.dual_gap_)
+    assert len(model.support_vectors_) == 30 < len(exact.support_)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_refit_reaches_the_optimum_on_its_centres(moons, fit_intercept):
+    """With every row a centre, the refit must find the exact solution's objective (no intercept, or a penalised one)."""
+    X, y = moons[0][:150], moons[1][:150]
+    model = BudgetSVC(C=5, gamma=1.0, budget=10_000, epochs=30, fit_intercept=fit_intercept, random_state=0).fit(X, y)
+    from maxmargin import SVC as Exact
+
+    gram = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1)) + fit_intercept  # a constant feature adds 1 to the kernel
+    exact = Exact(C=5, kernel="precomputed", fit_intercept=False, tol=1e-6).fit(gram, y)
+    coef = np.zeros(150)
+    coef[exact.support_] = exact.dual_coef_[0]
+    best = coef @ gram @ coef / 2 + 5 * np.maximum(0, 1 - (2 * y - 1) * (gram @ coef)).sum()
+    assert best <= model.objective_ * (1 + 1e-9)
+    assert model.objective_ < 1.02 * best
+
+
+def test_averaging_and_refit_lower_the_objective(moons):
+    X, y = moons
+    settings = [{"averaging": False, "refit": False}, {"refit": False}, {}]
+    values = [
+        np.mean([BudgetSVC(C=10, gamma=2.0, budget=40, random_state=s, **kw).fit(X, y).objective_ for s in range(5)])
+        for kw in settings
+    ]
+    assert values[0] > values[1] > values[2]
+
+
+def test_same_seed_same_model(three):
+    X, y = three
+    models = [BudgetSVC(budget=50, random_state=seed, n_jobs=jobs).fit(X, y) for seed, jobs in [(3, 1), (3, 2), (4, 1)]]
+    same_model(models[0], models[1])
+    assert not np.array_equal(models[0].support_vectors_, models[2].support_vectors_)
+
+
+@pytest.mark.parametrize("data", ["moons", "three"])
+def test_partial_fit_over_chunks_equals_fit_in_order(data, request):
+    X, y = request.getfixturevalue(data)
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    settings = {"C": 5, "gamma": 1.0, "budget": 30, "fit_intercept": True}
+    kept = int((weight > 0).sum())
+    whole = BudgetSVC(epochs=1, shuffle=False, refit=False, **settings).fit(X, y, sample_weight=weight)
+    stream = BudgetSVC(stream_size=kept, **settings)
+    for part in np.array_split(np.arange(len(y)), 7):
+        stream = pickle.loads(pickle.dumps(stream))
+        stream.partial_fit(X[part], y[part], classes=np.unique(y), sample_weight=weight[part])
+    same_model(whole, stream)
+
+
+def test_fit_stream_equals_fit_in_order(moons):
+    X, y = moons
+    chunks = [(X[i : i + 100], y[i : i + 100]) for i in range(0, 600, 100)]
+    settings = {"C": 5, "gamma": 1.0, "budget": 30, "epochs": 3}
+    whole = BudgetSVC(shuffle=False, refit=False, **settings).fit(X, y)
+    for source in (chunks, lambda: iter(chunks)):
+        model = BudgetSVC(**settings).fit_stream(source, classes=[0, 1])
+        same_model(whole, model)
+        assert model.n_iter_ == 3 and len(model.trace_) == 3
+    with pytest.raises(ValueError, match="only once"):
+        BudgetSVC().fit_stream(iter(chunks), classes=[0, 1])
+
+
+def test_errors_leave_the_model_unchanged(moons):
+    X, y = moons
+    bad = X[400:].copy()
+    bad[17, 1] = np.nan
+    model = BudgetSVC(gamma=1.0, budget=20).partial_fit(X[:200], y[:200], classes=[0, 1]).partial_fit(X[200:400], y[200:400])
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(bad, y[400:])
+    with pytest.raises(ValueError, match=r"not announced: \[2\]"):
+        model.partial_fit(X[:3], [0, 1, 2])
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:3, :1], y[:3])
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit_stream([(X[:200], y[:200]), (X[200:400], y[200:400]), (bad, y[400:])], classes=[0, 1])
+    assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("C", 0),
+        ("C", float("nan")),
+        ("budget", 0),
+        ("budget", 2.5),
+        ("gamma", -1.0),
+        ("gamma", "wide"),
+        ("epochs", 0),
+        ("maintenance", "shrink"),
+        ("merge_search", "newton"),
+        ("grid_size", 1),
+        ("stream_size", 0),
+        ("max_time", -1),
+        ("callback", 3),
+        ("class_weight", "even"),
+    ],
+)
+def test_bad_parameters(moons, parameter, value):
+    with pytest.raises(ValueError, match=parameter):
+        BudgetSVC(**{parameter: value}).fit(*moons)
+
+
+def test_resuming_with_another_budget(moons):
+    X, y = moons
+    model = BudgetSVC(gamma=2.0, budget=10, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="budget=5 is below the 10"):
+        model.set_params(budget=5).partial_fit(X, y)
+    model.set_params(budget=15).partial_fit(X, y)
+    assert len(model.support_vectors_) == 15
+
+
+def test_bad_labels(moons):
+    X, y = moons
+    with pytest.raises(ValueError, match="one class"):
+        BudgetSVC().fit(X, np.zeros(600))
+    with pytest.raises(ValueError, match="classes must be given"):
+        BudgetSVC().partial_fit(X, y)
+    with pytest.raises(ValueError, match="differ"):
+        BudgetSVC().partial_fit(X, y, classes=[0, 1]).partial_fit(X, y, classes=[0, 2])
+    with pytest.raises(ValueError, match="balanced"):
+        BudgetSVC(class_weight="balanced").partial_fit(X, y, classes=[0, 1])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_weights_are_repetitions_exactly(three, form):
+    X, y = three
+    rng = np.random.default_rng(0)
+    weight = rng.integers(0, 4, len(y))
+    repeated = rng.permutation(np.repeat(np.arange(len(y)), weight))
+    model = BudgetSVC(budget=40, random_state=0)
+    a = clone(model).fit(form(X), y, sample_weight=weight)
+    b = clone(model).fit(form(X[repeated]), y[repeated])
+    same_model(a, b)
+
+
+def test_class_weight_is_a_sample_weight(moons):
+    X, y = moons
+    by_class = BudgetSVC(budget=30, class_weight={0: 1, 1: 3}, gamma=1.0, random_state=0).fit(X, y)
+    by_row = BudgetSVC(budget=30, gamma=1.0, random_state=0).fit(X, y, sample_weight=np.where(y == 1, 3, 1))
+    same_model(by_class, by_row)
+    assert (by_class.predict(X) == 1).mean() > (BudgetSVC(budget=30, gamma=1.0).fit(X, y).predict(X) == 1).mean()
+    balanced = BudgetSVC(budget=30, class_weight="balanced", random_state=0).fit(X[150:], y[150:])
+    assert balanced.score(X, y) > 0.9
+
+
+def test_huge_weights_cost_no_huge_epochs(moons):
+    X, y = moons
+    model = BudgetSVC(C=1e-6, budget=30, gamma=1.0, epochs=1, random_state=0).fit(X, y, sample_weight=np.full(600, 1e6))
+    assert model.merging_["steps"] <= 16 * 600
+    assert model.score(X, y) > 0.9
+
+
+def test_dense_sparse_and_precisions_agree(three):
+    X, y = three
+    X = np.round(X, 2).astype(np.float32)
+    reference = BudgetSVC(budget=300, epochs=2, random_state=0).fit(X, y)
+    for form in (X.astype(np.float64), sp.csr_matrix(X), sp.csr_array(X.astype(np.float64))):
+        other = BudgetSVC(budget=300, epochs=2, random_state=0).fit(form, y)
+        assert other.gamma_ == pytest.approx(reference.gamma_, rel=1e-6)
+        assert (other.predict(form) == reference.predict(X)).mean() > 0.98
+
+
+def test_large_offsets_are_trained_in_float64(moons):
+    X, y = moons
+    plain = BudgetSVC(gamma=2.0, budget=50, random_state=0).fit(X, y)
+    moved = BudgetSVC(gamma=2.0, budget=50, random_state=0).fit(X + 1e6, y)
+    assert plain.support_vectors_.dtype == np.float32 and moved.support_vectors_.dtype == np.float64
+    assert moved.score(X + 1e6, y) > 0.95
+
+
+def test_time_limit_callback_and_trace(moons):
+    X, y = moons
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = BudgetSVC(budget=20, epochs=1000, max_time=1e-9).fit(X, y)
+    assert model.status_ == "max_time" and model.predict(X).shape == (600,)
+    seen = []
+    model = BudgetSVC(budget=20, epochs=9, callback=lambda row: seen.append(row) or len(seen) == 4).fit(X, y)
+    assert model.status_ == "callback" and model.n_iter_ == 4 == len(model.trace_)
+    assert {"objective", "accuracy", "n_support", "merging_frequency"} <= set(seen[0])
+    assert seen[-1]["accuracy"] > 0.9 and seen[-1]["n_support"] <= 20
+
+
+def test_ctrl_c_keeps_the_model(moons):
+    X, y = moons
+    model = BudgetSVC(budget=20, epochs=1000, callback=lambda row: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.status_ == "interrupted" and model.n_iter_ == 1
+    assert model.score(X, y) > 0.8
+
+
+def test_merging_statistics(moons):
+    X, y = moons
+    statistics = BudgetSVC(budget=20, gamma=2.0, audit=True, random_state=0).fit(X, y).merging_
+    events = statistics["merges"] + statistics["removals"]
+    assert statistics["steps"] == 3000 and 0 < events <= statistics["violations"]
+    assert statistics["merging_frequency"] == events / 3000
+    assert statistics["equal_to_precise"] > 0.99 and 1 - 1e-6 <= statistics["factor_lookup_wd"] < 1.001
+
+
+def test_pickle_is_small_and_complete():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 22))
+    y = rng.integers(0, 2, 2000)
+    model = BudgetSVC(budget=500, epochs=1, refit=False).fit(X, y)
+    assert model.support_vectors_.shape == (500, 22)
+    stored = pickle.dumps(model)
+    assert len(stored) < 100_000
+    np.testing.assert_array_equal(pickle.loads(stored).decision_function(X), model.decision_function(X))
+
+
+def test_grid_search(moons):
+    search = GridSearchCV(BudgetSVC(budget=30, epochs=1, random_state=0), {"gamma": [0.01, 2.0]}, cv=3).fit(*moons)
+    assert search.best_params_ == {"gamma": 2.0}
+
+
+@pytest.mark.parametrize("maintenance", ["remove", "project"])
+def test_other_maintenance_learns(moons, maintenance):
+    X, y = moons
+    model = BudgetSVC(C=10, gamma=2.0, budget=50, maintenance=maintenance, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.95

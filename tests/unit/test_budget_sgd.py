@@ -1,0 +1,227 @@
+"""The core's steps against a plain NumPy implementation of the same algorithm, and its invariants."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH
+from maxmargin.budget.merging import optimal_h, weight_degradation
+from maxmargin.budget.model import Options, decision_values, model_coefficients
+from maxmargin.budget.sgd import Batch, BudgetSolver
+from maxmargin.runtime import Control, Status, run
+
+
+def blobs(n=300, d=4, seed=0, classes=2):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, classes, n).astype(np.int32)
+    centres = rng.normal(size=(classes, d)) * 1.2
+    return rng.normal(size=(n, d)) + centres[labels], labels
+
+
+def train(x, labels, *, budget, passes=1, weights=None, outputs=1, gamma=0.5, C=10.0, chunk=None, **options):
+    opts = Options(budget, x.shape[1], outputs, gamma, C, x.shape[0], **{"double": True, "averaging": False} | options)
+    weights = np.ones(x.shape[0]) if weights is None else weights
+    order = np.arange(x.shape[0])
+    parts = np.array_split(order, len(order) // chunk) if chunk else [order]
+    epochs = [[Batch(x, part, labels, weights) for part in parts]] * passes
+    return run(BudgetSolver(opts, epochs), Control()), opts
+
+
+class Reference:
+    """Budgeted Pegasos with merging, one sample at a time, every kernel value from scratch."""
+
+    def __init__(self, budget, gamma, lam):
+        self.budget, self.gamma, self.lam = budget, gamma, lam
+        self.x, self.beta, self.t = [], [], 0
+        self.lost = 0.0
+
+    def distances(self, z):
+        return self.gamma * np.array([np.sum((s - z) ** 2) for s in self.x])
+
+    def step(self, z, y, weight=1.0):
+        t = self.distances(z)
+        f = np.sum(np.array(self.beta) * np.exp(-t)) / (self.lam * self.t) if self.t else 0.0
+        self.t += 1
+        if y * f >= 1:
+            return
+        self.x.append(z)
+        self.beta.append(y * weight)
+        if len(self.x) > self.budget:
+            self.merge()
+
+    def merge(self):
+        size = np.abs(self.beta)
+        i = max(j for j in range(len(size)) if size[j] <= size.min())  # ties: the newcomer, which is last
+        same = [j for j in range(len(size)) if j != i and self.beta[j] * self.beta[i] > 0]
+        t = self.distances(self.x[i])
+        m = {j: size[i] / (size[i] + size[j]) for j in same}
+        loss = {j: (size[i] + size[j]) ** 2 * weight_degradation(m[j], t[j], optimal_h(m[j], t[j])) for j in same}
+        j = min(same, key=lambda k: (loss[k], k))
+        h = float(optimal_h(m[j], t[j]))
+        self.beta[j] = self.beta[i] * np.exp(-t[j] * (1 - h) ** 2) + self.beta[j] * np.exp(-t[j] * h**2)
+        self.x[j] = h * self.x[i] + (1 - h) * self.x[j]
+        self.lost += loss[j]
+        del self.x[i], self.beta[i]
+
+
+def test_merging_equals_the_reference_step_for_step():
+    x, labels = blobs()
+    result, options = train(x, labels, budget=20, passes=2, grid_size=2000)
+    reference = Reference(20, options.gamma, options.lam)
+    for _ in range(2):
+        for z, label in zip(x, labels):
+            reference.step(z, 2.0 * label - 1)
+    np.testing.assert_allclose(result.centres, reference.x, atol=1e-9)
+    np.testing.assert_allclose(result.state["beta"][0], reference.beta, rtol=1e-9)
+    assert result.counters["merges"] > 100
+    assert result.counters["degradation"] == pytest.approx(reference.lost, rel=1e-3)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("double", [True, False])
+def test_large_budget_is_plain_pegasos(form, double):
+    x, labels = blobs()
+    x = x.astype(np.float64 if double else np.float32)
+    weights = np.random.default_rng(1).uniform(0.5, 2, len(labels))
+    result, options = train(form(x), labels, budget=1000, weights=weights, double=double)
+    reference = Reference(1000, options.gamma, options.lam)
+    for z, label, weight in zip(x.astype(np.float64), labels, weights):
+        reference.step(z, 2.0 * label - 1, weight)
+    np.testing.assert_array_equal(result.centres, np.array(reference.x, dtype=x.dtype))
+    np.testing.assert_allclose(result.coef[0], np.array(reference.beta) / (options.lam * reference.t), rtol=1e-12)
+    assert result.counters["merges"] == 0 and result.status is Status.COMPLETED
+
+
+@pytest.mark.parametrize("maintenance", MAINTENANCE)
+@pytest.mark.parametrize("budget", [1, 2, 7, 33])
+def test_budget_is_never_exceeded(maintenance, budget):
+    x, labels = blobs(200)
+    opts = Options(budget, x.shape[1], 1, 0.5, 10.0, 200, maintenance=maintenance)
+    batches = [Batch(x, np.array([i]), labels, np.ones(200)) for i in range(200)]
+    solver = BudgetSolver(opts, [batches])
+    sizes = [solver._core.count for turn in solver.turns()]
+    assert max(sizes) == budget
+    assert np.isfinite(solver.result(Status.COMPLETED).coef).all()
+
+
+@pytest.mark.parametrize("search", MERGE_SEARCH)
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_search_methods_decide_alike(search, outputs):
+    """Golden section to 0.01 may choose another partner; the others decide as the precise search does."""
+    x, labels = blobs(400, classes=max(outputs, 2))
+    precise, _ = train(x, labels, budget=25, outputs=outputs, merge_search="gss-precise")
+    other, _ = train(x, labels, budget=25, outputs=outputs, merge_search=search)
+    if search == "lookup-wd" and outputs == 1:
+        np.testing.assert_allclose(other.centres, precise.centres, atol=2e-3)
+    factor = other.counters["degradation"] / precise.counters["degradation"]
+    assert 0.8 < factor < 1.25
+
+
+def test_audit_counts_what_the_paper_reports():
+    x, labels = blobs(600, d=6)
+    result, _ = train(x, labels, budget=30, passes=3, audit=True)
+    counters = result.counters
+    assert counters["audits"] == counters["merges"] + counters["removals"] > 100
+    assert counters["same_wd_precise"] / counters["audits"] > 0.99
+    assert 1 - 1e-6 <= counters["factor_wd"] / counters["audits"] < 1.001
+    assert counters["factor_gss"] / counters["audits"] > 1
+
+
+def test_degradation_of_one_merge_by_brute_force():
+    x, labels = blobs(40, seed=3)
+    for n in range(8, 40):
+        full, options = train(x[:n], labels[:n], budget=100)
+        small, _ = train(x[:n], labels[:n], budget=len(full.centres) - 1, grid_size=2000)
+        if small.counters["merges"] != 1:
+            continue
+        points = np.vstack([full.centres, small.centres])
+        beta = np.concatenate([full.state["beta"][0], -small.state["beta"][0]])
+        gram = np.exp(-options.gamma * ((points[:, None] - points[None]) ** 2).sum(-1))
+        if small.state["clock"][0] == n and full.state["born"][-1] == n:  # the merge was the last thing that happened
+            assert small.counters["degradation"] == pytest.approx(beta @ gram @ beta, rel=1e-3)
+
+
+def test_duplicates_are_added():
+    x = np.repeat([[0.0, 0.0], [3.0, 0.0]], 5, axis=0)
+    labels = np.repeat([0, 1], 5).astype(np.int32)
+    result, _ = train(x, labels, budget=2, C=1e6)
+    assert result.counters["duplicates"] == result.counters["violations"] - 2
+    assert result.counters["merges"] == 0
+    np.testing.assert_array_equal(np.sort(result.centres[:, 0]), [0, 3])
+
+
+def test_new_label_enters_a_full_model():
+    """With every slot taken by one class, the first samples of the other make room for themselves."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 3)) + np.repeat([[0.0], [5.0]], 30, axis=0)
+    labels = np.repeat([0, 1], 30).astype(np.int32)
+    result, _ = train(x, labels, budget=4)
+    assert set(result.state["label"]) == {0, 1}
+
+
+def test_far_newcomers_are_removals():
+    """Where every kernel value underflows no partner is of use: nothing moves."""
+    x = np.arange(40.0)[:, None] * 100
+    labels = (np.arange(40) % 2).astype(np.int32)
+    result, _ = train(x, labels, budget=10)
+    np.testing.assert_array_equal(np.sort(result.centres[:, 0]), x[:10, 0])
+    assert result.counters["removals"] == 30
+
+
+@pytest.mark.parametrize("maintenance", MAINTENANCE)
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_chunks_and_restarts_change_nothing(maintenance, outputs):
+    x, labels = blobs(500, d=5, classes=max(outputs, 2))
+    options = {"budget": 15, "outputs": outputs, "maintenance": maintenance, "averaging": True, "intercept": True}
+    whole, opts = train(x, labels, **options)
+    chunked, _ = train(x, labels, chunk=7, **options)
+    state = None
+    for part in np.array_split(np.arange(500), 11):
+        solver = BudgetSolver(opts, [[Batch(x[part], np.arange(len(part)), labels[part], np.ones(len(part)))]], state)
+        state = run(solver, Control()).state
+    for other in (chunked.state, state):
+        for name, value in whole.state.items():
+            np.testing.assert_array_equal(other[name], value, err_msg=name)
+
+
+def test_average_is_the_weighted_mean_of_recent_iterates():
+    """A budget that is never reached keeps every iterate representable: the lazy sums must equal the plain mean."""
+    x, labels = blobs(150)
+    opts = Options(1000, x.shape[1], 1, 0.5, 10.0, 150, double=True, intercept=True)
+    solver = BudgetSolver(opts, [[Batch(x, np.array([i]), labels, np.ones(150)) for i in range(150)]])
+    iterates = []
+    for turn in solver.turns():
+        if turn is None:
+            coef, intercept = model_coefficients(solver._core.state(), opts.lam, averaging=False)
+            iterates.append(np.append(np.pad(coef[0], (0, 1000 - coef.shape[1])), intercept))
+    state = solver.result(Status.COMPLETED).state
+    start = int(state["clock"][1])
+    assert 0 < start < 150
+    weights = np.arange(start + 1, 151)
+    mean = np.average(iterates[start:], axis=0, weights=weights)
+    coef, intercept = model_coefficients(state, opts.lam, averaging=True)
+    np.testing.assert_allclose(coef[0], mean[: coef.shape[1]], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(intercept, mean[-1:], rtol=1e-9)
+
+
+def test_projection_degrades_less_than_removal():
+    x, labels = blobs(200, d=2)
+    lost = {}
+    for maintenance in ("remove", "project"):
+        result, _ = train(x, labels, budget=10, maintenance=maintenance)
+        events = result.counters["removals"] + result.counters["projections"]
+        lost[maintenance] = result.counters["degradation"] / events
+    assert lost["project"] < 0.5 * lost["remove"]
+
+
+@pytest.mark.parametrize("double", [True, False])
+def test_decision_values(double):
+    x, labels = blobs(203, classes=3)
+    result, opts = train(x, labels, budget=40, outputs=3, double=double)
+    gram = np.exp(-opts.gamma * ((x[:, None] - result.centres[None].astype(float)) ** 2).sum(-1))
+    for form in (x, x.astype(np.float32), sp.csr_matrix(x), sp.csr_array(x)):
+        values = decision_values(form, result.centres, result.coef, result.intercept, opts.gamma, 2)
+        scale = np.abs(result.coef).sum()
+        np.testing.assert_allclose(values, gram @ result.coef.T, atol=scale * (1e-12 if double and form is x else 2e-6))
+        alone = decision_values(form[5:6], result.centres, result.coef, result.intercept, opts.gamma, 1)
+        np.testing.assert_array_equal(alone[0], values[5])
