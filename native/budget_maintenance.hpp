@@ -57,7 +57,8 @@ class Maintainer {
       model_.insert(x, delta, label);
       remove_smallest();
     }
-    model_.counters.merge_seconds += watch.lap() - (model_.counters.search_seconds - searched);
+    model_.counters.merge_seconds += watch.lap() - (model_.counters.search_seconds - searched) - audited_;
+    audited_ = 0;
   }
 
  private:
@@ -238,8 +239,11 @@ class Maintainer {
   };
 
   Choice choose(const Real* t) {
-    if (audit_) audit(t);
     Stopwatch watch;
+    if (audit_) {
+      audit(t);
+      audited_ += watch.lap();
+    }
     const Partner partner = search_.find(method_, candidates_);
     if (partner.slot < 0) {
       model_.counters.search_seconds += watch.lap();
@@ -286,6 +290,7 @@ class Maintainer {
   const Maintenance how_;
   const Search method_;
   const bool audit_;
+  double audited_ = 0;  // seconds of the audit in this event, which are nobody's
   Candidates<Real> candidates_;
   PartnerSearch<Real> search_;
   Aligned<Real> row_;

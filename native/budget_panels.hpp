@@ -6,7 +6,7 @@
 // A sample is a dense row, or the non-zeros of a CSR row. Dense rows use sums of squared differences (no cancellation,
 // whatever the offset of the data); sparse rows cost only their non-zeros by |x|^2 + |s|^2 - 2 x.s, clamped at 0.
 // Every lane adds over the features in the same order with one accumulator, however samples and panels are blocked:
-// a value does not depend on the block it was computed in.
+// a value does not depend on the block it was computed in. Overflow gives kFar, never infinity or NaN.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -16,6 +16,8 @@
 #include "matrix.hpp"
 
 namespace maxmargin::budget {
+
+constexpr double kFar = 1e30;  // exp(-kFar) is 0, and t / (4 + t) is 1
 
 template <class Real>
 struct DenseSample {
@@ -83,7 +85,7 @@ class Panels {
         }
       }
     for (int r = 0; r < R; ++r)
-      for (int v = 0; v < V; ++v) reinterpret_cast<vec<Real>*>(out + r * stride)[v] = sum[r][v] * gamma;
+      for (int v = 0; v < V; ++v) reinterpret_cast<vec<Real>*>(out + r * stride)[v] = below_far(sum[r][v] * gamma);
   }
 
   // t of one sparse sample against Q neighbouring panels.
@@ -99,8 +101,8 @@ class Panels {
     for (int q = 0; q < Q; ++q) {
       const auto* norm = reinterpret_cast<const vec<Real>*>(norm_.data() + (p + q) * kPanelLanes);
       for (int v = 0; v < V; ++v) {
-        const vec<Real> square = norm[v] + sample.norm - 2 * sum[q][v];
-        reinterpret_cast<vec<Real>*>(out + q * kPanelLanes)[v] = (square > 0 ? square : vec<Real>{}) * gamma;
+        const vec<Real> t = below_far((norm[v] + sample.norm - 2 * sum[q][v]) * gamma);
+        reinterpret_cast<vec<Real>*>(out + q * kPanelLanes)[v] = t > 0 ? t : vec<Real>{};
       }
     }
   }
@@ -136,6 +138,11 @@ class Panels {
   }
 
  private:
+  static vec<Real> below_far(vec<Real> t) {
+    const vec<Real> far = splat(Real(kFar));
+    return t < far ? t : far;  // false for NaN
+  }
+
   index_t features_, count_;
   Aligned<Real> data_, norm_;
 };

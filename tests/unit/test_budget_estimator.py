@@ -209,6 +209,18 @@ def test_large_offsets_are_trained_in_float64(moons):
     assert moved.score(X + 1e6, y) > 0.95
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("scale", [1e-200, 1e160])
+def test_extreme_values(moons, form, scale):
+    """Distances that over- or underflow give a poor model, not NaN; a float32 stream refuses what it cannot hold."""
+    X, y = moons
+    model = BudgetSVC(gamma=1.0, budget=20, random_state=0).fit(form(X * scale), y)
+    assert np.isfinite(model.decision_function(form(X * scale))).all()
+    stream = BudgetSVC(gamma=1.0, budget=20).partial_fit(form(X), y, classes=[0, 1])
+    with pytest.raises(ValueError, match="range of float32"):
+        stream.partial_fit(form(X * 1e20), y)
+
+
 def test_time_limit_callback_and_trace(moons):
     X, y = moons
     with pytest.warns(ConvergenceWarning, match="max_time"):

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.budget.chunks import Chunks, chunk_length, chunk_parts, chunk_source
 from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH, merging_statistics
 from maxmargin.budget.model import Options, decision_values, squared_norm
 from maxmargin.budget.refit import Refit
@@ -30,8 +31,6 @@ from maxmargin.estimators._base import (
 )
 from maxmargin.problem.kernels import resolve_gamma
 from maxmargin.runtime import Control, run, thread_count
-
-Chunks = Iterable[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]]
 
 
 class BudgetSVC(ClassifierMixin, Machine):
@@ -217,6 +216,7 @@ class BudgetSVC(ClassifierMixin, Machine):
             options = self._options(batch.x, len(known), gamma, self.stream_size or len(batch.order))
         else:
             options = self._resumed()
+            self._check_range(batch.x, options)
         result = run(BudgetSolver(options, [[batch]], None if fresh else self._state), self._control())
         if len(result.trace):
             result.objective = float(result.trace["objective"][-1])
@@ -233,15 +233,15 @@ class BudgetSVC(ClassifierMixin, Machine):
         self._check_parameters()
         known = np.unique(np.asarray(classes))
         _check_classes(known)
-        source = _source(chunks)
-        size = self.stream_size or sum(_length(chunk[0]) for chunk in source())
+        source = chunk_source(chunks)
+        size = self.stream_size or sum(chunk_length(chunk) for chunk in source())
         if size < 1:
             raise ValueError("chunks is empty: at least one chunk with one row is needed")
         first = next(iter(source()))
-        batch, weight = self._chunk(*_parts(first), known, reset=True)
+        batch, weight = self._chunk(*chunk_parts(first), known, reset=True)
         gamma = resolve_gamma(self.gamma, batch.x, batch.order, weight[batch.order])
         options = self._options(batch.x, len(known), gamma, size)
-        passes = (self._batches(source(), known) for _ in range(self.epochs))
+        passes = (self._batches(source(), known, options) for _ in range(self.epochs))
         result = run(BudgetSolver(options, passes), self._control())
         if len(result.trace):
             result.objective = float(result.trace["objective"][-1])
@@ -292,10 +292,7 @@ class BudgetSVC(ClassifierMixin, Machine):
     def _options(self, x: Any, n_classes: int, gamma: float, visits: int) -> Options:
         # float32 blurs gamma·|x-z|² by about 1e-4 at these sizes of gamma·|x|²: directly for dense rows, whose
         # differences are squared, and earlier for sparse ones, which go through |x|² + |z|² - 2·x·z.
-        if sp.issparse(x):
-            largest, longest, limit = (abs(x.data).max() if x.nnz else 0.0), int(np.diff(x.indptr).max(initial=0)), 1e3
-        else:
-            largest, longest, limit = max(float(x.max()), -float(x.min())), x.shape[1], 1e6
+        limit = 1e3 if sp.issparse(x) else 1e6
         return Options(
             budget=int(self.budget),
             features=x.shape[1],
@@ -309,7 +306,7 @@ class BudgetSVC(ClassifierMixin, Machine):
             intercept=bool(self.fit_intercept),
             averaging=bool(self.averaging),
             audit=bool(self.audit),
-            double=bool(gamma * longest * float(largest) ** 2 > limit),
+            double=bool(gamma * _longest_square(x) > limit),
         )
 
     def _resumed(self) -> Options:
@@ -318,6 +315,11 @@ class BudgetSVC(ClassifierMixin, Machine):
         if self.budget < held:
             raise ValueError(f"budget={self.budget!r} is below the {held} support vectors of the model: fit it anew")
         return replace(self._stream, budget=int(self.budget))
+
+    @staticmethod
+    def _check_range(x: Any, options: Options) -> None:
+        if not options.double and max(options.gamma, 1.0) * _longest_square(x) > 1e30:
+            raise ValueError("X has values beyond the range of float32, which this model is kept in: scale the features")
 
     def _chunk(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, known: NDArray[Any], reset: bool
@@ -334,9 +336,11 @@ class BudgetSVC(ClassifierMixin, Machine):
         effective = weight * class_weights(self.class_weight, known, labels.astype(np.intp), weight)[labels]
         return Batch(x, np.flatnonzero(effective > 0), labels, effective), weight
 
-    def _batches(self, chunks: Iterable[tuple[Any, ...]], known: NDArray[Any]) -> Iterator[Batch]:
+    def _batches(self, chunks: Iterable[tuple[Any, ...]], known: NDArray[Any], options: Options) -> Iterator[Batch]:
         for chunk in chunks:
-            yield self._chunk(*_parts(chunk), known, reset=False)[0]
+            batch, _ = self._chunk(*chunk_parts(chunk), known, reset=False)
+            self._check_range(batch.x, options)
+            yield batch
 
     def _objective(
         self, result: BudgetResult, x: Any, labels: NDArray[np.int32], plan: Visits, options: Options
@@ -369,6 +373,16 @@ class BudgetSVC(ClassifierMixin, Machine):
         )
 
 
+def _longest_square(x: Any) -> float:
+    """An upper bound on the largest |row|², without a copy of x."""
+    if sp.issparse(x):
+        largest, entries = (max(float(x.data.max()), -float(x.data.min())) if x.nnz else 0.0), np.diff(x.indptr).max()
+    else:
+        largest, entries = max(float(x.max()), -float(x.min())), x.shape[1]
+    with np.errstate(over="ignore"):
+        return float(entries * np.float64(largest) ** 2)
+
+
 def _check_classes(classes: NDArray[Any]) -> None:
     if len(classes) < 2:
         raise ValueError(f"y has one class, {classes.tolist()}: a classifier needs samples of at least two classes")
@@ -380,21 +394,3 @@ def _epochs(
     """One batch per pass, shuffled by rng if there is one."""
     for _ in range(epochs):
         yield [Batch(x, plan.rows if rng is None else rng.permutation(plan.rows), labels, plan.share)]
-
-
-def _source(chunks: Chunks) -> Callable[[], Iterable[tuple[Any, ...]]]:
-    if callable(chunks):
-        return chunks
-    if isinstance(chunks, Iterator):
-        raise ValueError("chunks can be gone through only once: give a list, or a function that returns an iterator")
-    return lambda: chunks
-
-
-def _parts(chunk: tuple[Any, ...]) -> tuple[Any, Any, Any]:
-    if len(chunk) not in (2, 3):
-        raise ValueError(f"a chunk must be (X, y) or (X, y, sample_weight), not {len(chunk)} parts")
-    return chunk[0], chunk[1], chunk[2] if len(chunk) == 3 else None
-
-
-def _length(x: Any) -> int:
-    return int(x.shape[0]) if hasattr(x, "shape") else len(x)
