@@ -100,8 +100,8 @@ class GivenRows:
 
     def update(self, part: Any, ids: IntArray, coef: FloatArray) -> int:
         hits = 0
-        step = max(1, part.cache_slots)
         active = part.active
+        step = max(1, min(part.cache_slots, 2**24 // max(1, len(active))))  # at most 128 MB of block at a time
         for i in range(0, len(ids), step):
             some = ids[i : i + step]
             missing = part.missing(some)

@@ -64,18 +64,29 @@ class QP:
         return alpha
 
     def repaired(self, alpha: FloatArray) -> FloatArray:
-        """The feasible point near `alpha`: clipped to the bounds, each group's sum restored over the room that is left."""
+        """A feasible point near `alpha`: clipped to the bounds, then each group's sum restored.
+
+        Variables between their bounds give first, in proportion to their room; those at a bound leave it only when that
+        is not enough, one after the other. So a solution is its own repair, and zeros stay zeros in a warm start.
+        """
         alpha = np.clip(alpha, 0.0, self.upper)
         for g, target in enumerate(self.targets):
-            mine = self.group == g
-            excess = float(self.sign[mine] @ alpha[mine]) - target
-            # what each variable can give towards the target: alpha itself, or upper − alpha
-            give = np.where(self.sign[mine] * excess > 0, alpha[mine], self.upper[mine] - alpha[mine])
-            total = float(give.sum())
-            if abs(excess) > 0 and total > 0:
-                share = give * min(1.0, abs(excess) / total)
-                alpha[mine] -= np.where(self.sign[mine] * excess > 0, share, -share)
-        return np.clip(alpha, 0.0, self.upper)
+            mine = np.flatnonzero(self.group == g)
+            for free in (True, False):
+                a, upper, sign = alpha[mine], self.upper[mine], self.sign[mine]
+                excess = float(sign @ a) - target
+                falls = sign * excess > 0  # lowering these, and raising the others, takes the excess away
+                room = np.where(falls, a, upper - a)
+                if free:
+                    room = np.where((a > 0) & (a < upper), room, 0.0)
+                    total = float(room.sum())
+                    share = room * min(1.0, abs(excess) / total) if total > 0 else room
+                elif abs(excess) <= 1e-12 * float(upper.sum()):
+                    break  # rounding: nobody leaves a bound for it
+                else:
+                    share = np.clip(abs(excess) - (np.cumsum(room) - room), 0.0, room)
+                alpha[mine] = np.clip(np.where(falls, a - share, a + share), 0.0, upper)
+        return alpha
 
 
 def c_svc(y: FloatArray, upper: FloatArray, fit_intercept: bool = True) -> QP:
