@@ -20,6 +20,7 @@ class Bundle:
     def __init__(self, problem: LinearProblem) -> None:
         self.problem = problem
         self.lower = 0.0
+        self.value = 0.0  # of the last reduced problem; below `lower` while another solver's bound leads
         self._cuts = np.zeros((8, problem.size))
         self._offsets = np.zeros(8)
         self._gram = np.zeros((8, 8))
@@ -50,7 +51,8 @@ class Bundle:
             w[-1] = intercept[0]
         value = C * float(beta @ self._offsets[:t])
         norm = self.problem.inner(w, w)
-        self.lower = max(self.lower, value - 0.5 * norm - self.problem.rounding(value + norm))
+        self.value = value - 0.5 * norm - self.problem.rounding(value + norm)
+        self.lower = max(self.lower, self.value)
         self._idle[:t] = np.where(beta > 1e-9, 0, self._idle[:t] + 1)
         if (self._idle[:t] >= IDLE).any():
             self._drop(total, float(beta @ self._offsets[:t]))

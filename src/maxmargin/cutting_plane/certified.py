@@ -123,6 +123,7 @@ class Certified:
     def hand_over(self, other: Any) -> Generator[Turn | None, None, Status | None]:
         """Let another solver of the same problem go on from the best point and the bound reached here."""
         other.w, other.m, other.objective = self.w, self.m, self.objective
+        self._store_cut()
         turns = other.turns()
         while True:
             try:
@@ -135,10 +136,14 @@ class Certified:
                 self.clock.seconds.update(other.clock.seconds)
             yield turn
 
-    def result(self, status: Status) -> LinearResult:
-        if self._best_cut is not None:  # a later fit with another C may start from it
+    def _store_cut(self) -> None:
+        """The cut that gave the bound joins the others: for the next solver, or for a later fit with another C."""
+        if self._best_cut is not None:
             self.bundle.add(*self._best_cut)
             self._best_cut = None
+
+    def result(self, status: Status) -> LinearResult:
+        self._store_cut()
         return LinearResult(
             status=status, objective=self.objective, gap=self.gap, violation=self.relative_gap,
             timings=dict(self.clock.seconds), w=self.w, lower=self.bundle.lower, bundles=[self.bundle],

@@ -35,7 +35,7 @@ from maxmargin.runtime import Status, Turn
 START = 0.2       # first rounding: wide enough that most rows bend the loss at w = 0
 ROUGH = 0.06      # rounding at which the sample has told what it can
 FALL = 0.3        # h falls by at most this factor per turn
-DIRECT = 1000     # widest Newton matrix that is factored rather than iterated on
+DIRECT = 1000     # up to this width the Newton matrix is always factored
 NEAR = 0.015      # rows with this part of the largest slope (|u| < 8h) have their duals polished
 EASY = 0.05       # violation after a polish that shows coordinate descent to be quick here: it takes over
 
@@ -57,6 +57,7 @@ class Newton(Descent):
         if problem.free_intercept:
             self._penalty[-1] = 0.0
         self._precise = False
+        self._iterations = 20.0  # of the last run of conjugate gradients
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
         problem, clock = self.problem, self.clock
@@ -150,7 +151,7 @@ class Newton(Descent):
         problem = self.problem
         band, slope = self._thin(found)
         weight = problem.C * slope
-        if problem.size > DIRECT:
+        if problem.size > DIRECT and self._iterating_pays(len(band)):
             return (yield from self._conjugate_gradients(grad, band, weight))
         ridge = 0.0
         while True:
@@ -181,6 +182,12 @@ class Newton(Descent):
         chosen = np.flatnonzero(self._random.random(len(chance)) < chance)
         return found.band[chosen], found.slope[chosen] / chance[chosen]
 
+    def _iterating_pays(self, rows: int) -> bool:
+        """Conjugate gradients against a factor, in multiplications at the speed of each (16 and 8 per gather)."""
+        width, row = self.problem.size, self.problem.stored / self.problem.n
+        factor = rows * width**2 / 32 + width**3 / 48
+        return self._iterations * rows * row * 2 < factor
+
     def _conjugate_gradients(
         self, grad: FloatArray, band: NDArray[np.int64], weight: FloatArray
     ) -> Generator[None, None, FloatArray]:
@@ -195,6 +202,7 @@ class Newton(Descent):
             p += along * s
             r -= along * Hs
             size, last = float(r @ r), size
+            self._iterations = it + 1.0
             if size <= 1e-3 * start:
                 break
             s = r + (size / last) * s

@@ -44,7 +44,7 @@ class Ocas(Certified):
         reduced, margins = self.w, self.m.copy()
         alpha, a = np.zeros(problem.n), np.zeros(problem.size)
         self.seed_cuts()
-        last, stuck, count = -1.0, 0, 0
+        last, stuck, count = (np.inf, -np.inf), 0, 0
         if self.bundle.count:
             reduced = self.bundle.solve()
             yield from problem.outputs(reduced, margins)
@@ -62,8 +62,8 @@ class Ocas(Certified):
             if self.certified:
                 return None
             # Both values at rest for many turns: float64 has no more to give.
-            state = self.objective - self.bundle.lower
-            stuck = stuck + 1 if state >= last > 0 else 0
+            state = (self.objective, self.bundle.value)
+            stuck = stuck + 1 if state[0] >= last[0] and state[1] <= last[1] else 0
             last = state
             if stuck >= 30:
                 return Status.STALLED
