@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from numpy.typing import NDArray
 
 from maxmargin.runtime import Control, Result, Status
 
+STOPPED = (Status.INTERRUPTED, Status.CALLBACK)  # by the user: what is left of the fit must not go on
+
 
 def combined(results: Sequence[Result]) -> Result:
-    """One report: objectives and gaps added, the worst violation, the first status that is not convergence."""
+    """One report: objectives and gaps added, the worst violation, and the user's stop or else the first bad status."""
     if len(results) == 1:
         return results[0]
     bad = [r.status for r in results if r.status is not Status.CONVERGED]
@@ -22,7 +25,7 @@ def combined(results: Sequence[Result]) -> Result:
         for name, value in r.timings.items():
             timings[name] = timings.get(name, 0) + value
     return Result(
-        status=bad[0] if bad else Status.CONVERGED,
+        status=next((status for status in STOPPED if status in bad), bad[0] if bad else Status.CONVERGED),
         n_iter=sum(r.n_iter for r in results),
         objective=float(sum(r.objective for r in results)),
         gap=float(sum(r.gap for r in results)),
@@ -37,6 +40,11 @@ def share_of_time(control: Control, start: float, left: int) -> float | None:
     if control.max_time is None:
         return None
     return max(0.0, control.max_time - (time.perf_counter() - start)) / left
+
+
+def after(result: Result, control: Control) -> Control:
+    """The control of the next run of the same fit: once the user has stopped one, the others end after their first step."""
+    return replace(control, max_time=0.0, callback=None) if result.status in STOPPED else control
 
 
 def _stacked(traces: Sequence[NDArray[Any]]) -> NDArray[Any]:

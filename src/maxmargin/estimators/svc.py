@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.decomposition.solver import DualResult
 from maxmargin.estimators._base import check_choice, check_number, class_weights, row_weights, transactional
 from maxmargin.estimators._kernel import KernelMachine, Setup
-from maxmargin.estimators._many import combined, share_of_time
+from maxmargin.estimators._many import after, combined, share_of_time
 from maxmargin.estimators.multiclass import ovr_decision, pair_votes
 from maxmargin.problem.formulations import c_svc, intercept_and_r, nu_svc
-from maxmargin.runtime import Control
+from maxmargin.runtime import Control, Status
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -118,6 +118,7 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
             pair = Pair(setup, chosen, y, setup.rows.weight[chosen], factors[label[chosen]])
             share = share_of_time(control, start, len(pairs) - k)
             solutions.append(self._solve_pair(pair, last[k] if last else None, replace(control, max_time=share)))
+            control = after(solutions[-1].result, control)
         attributes = self._attributes(setup, X, classes, encoded, pairs, solutions)
         self._publish(combined([s.result for s in solutions]), class_weight_=factors, **attributes)
         return self
@@ -419,6 +420,7 @@ class NuSVC(_KernelClassifier):
         margin = -intercept_and_r(result.multipliers)[1]  # ρ
         if (pair.factor == pair.factor[0]).all():
             return Solution(pair, result, np.ones(qp.n), margin if margin > 0 else 1.0)
-        if margin <= 0:
+        if margin <= 0 and result.status is Status.CONVERGED:
             raise ValueError(f"nu={self.nu:g} leaves no margin between two classes for class_weight to weigh: raise nu")
-        return _solve_c(pair, pair.factor / margin, True, result.alpha, control)
+        unit = pair.factor / (margin if margin > 0 else 1.0)
+        return _solve_c(pair, unit, True, result.alpha, after(result, control))
