@@ -6,4 +6,5 @@ NB_MODULE(MAXMARGIN_MODULE, m) {
   bind_matrix(m);
   bind_kernels(m);
   bind_decomposition(m);
+  bind_divide(m);
 }

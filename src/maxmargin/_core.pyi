@@ -202,4 +202,13 @@ def inner_smo(tile: Annotated[NDArray[numpy.float64], dict(shape=(None, None), o
     """
     SMO on a q × q kernel tile (row length padded with zeros to a multiple of 16). beta and score are changed in place. Returns (steps, violation).
     """
+
+@overload
+def nearest_cluster(points: Points32, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], other: Points32, other_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offset: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+@overload
+def nearest_cluster(points: Points64, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], other: Points64, other_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offset: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+    """
+    For each of `rows` the cluster c with the smallest offset[c] − 2/|c| Σ K(·, s) over its sampled points s, other_rows[end[c − 1]:end[c]].
+    """
 ISA: str
