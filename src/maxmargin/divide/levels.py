@@ -11,7 +11,8 @@
         refine: solve the QP of level 1's support vectors, from level 1
         solve the whole QP from there
 
-    stop     as decomposition/solver.py, per QP; levels that are only warm starts stop at ten times the tolerance
+    stop     as decomposition/solver.py, per QP, to the same tolerance at all levels: the last digits are cheap in small
+             clusters and dear in the whole problem (ten times looser levels made covtype's refine ten times slower)
     cost     level l: n·m kernel values for the clusters, about n·|S|/k^l for the warm starts, and the QPs themselves;
              the final solve n·|S| for f, of which refine has done the part on S
 
@@ -39,13 +40,11 @@ from maxmargin.divide.progress import progress_bar
 from maxmargin.divide.subproblem import KernelData, Subproblem, restricted, solve_subproblem, variables
 from maxmargin.problem.formulations import QP, coefficients
 from maxmargin.problem.kernels import Kernel
-from maxmargin.runtime import Result, Serial, Status, Turn
+from maxmargin.runtime import Result, Status, Turn
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Steps = Generator[None, None, DualResult]
-
-_LOOSER = 10.0  # tolerance of a level that only starts the next one, in units of tol
 
 TABLE = np.dtype(
     [("stage", "U8"), ("level", "i8"), ("clusters", "i8"), ("largest", "i8"), ("n_support", "i8"), ("objective", "f8"),
@@ -74,7 +73,6 @@ class Plan:
     max_iter: int = -1
     deadline: float | None = None  # time.time()
     verbose: bool = False
-    jobs: int | None = None  # subproblems at a time; None: one per thread
 
 
 @dataclass
@@ -163,15 +161,15 @@ class DivideAndConquer:
         return out
 
     def _cluster(self, population: IntArray, level: int) -> Generator[None, None, Partition]:
-        data = self.data
+        data, own = self.data, self.data.source()
         spread = population[:: max(1, len(population) // 1000)]
         kernel = clustering_kernel(data.kernel, data.X, data.rows[spread])
+        source = own
         if kernel != data.kernel:
-            data = KernelData(data.X, kernel, data.rows, data.dtype, data.threads)
+            source = KernelData(data.X, kernel, data.rows, data.dtype, data.threads).source()
         rng = np.random.default_rng([self.plan.seed, level])
-        division = yield from partition(
-            data.source(), population, min(self.plan.k**level, self.n), self.plan.sample_size, rng
-        )
+        clusters = min(self.plan.k**level, self.n)
+        division = yield from partition(source, own, population, clusters, self.plan.sample_size, rng)
         self.samples_used.append(division.sample)
         self.kernel_of_clusters = kernel
         return division
@@ -180,9 +178,8 @@ class DivideAndConquer:
 
     def _solve_clusters(self, division: Partition, level: int) -> Generator[None, None, None]:
         """All subproblems of a level into self.pieces: giants one by one with all threads, then the rest in parallel."""
-        tol = self.options.tol * (_LOOSER if level > max(self.plan.stop_level, 1) else 1.0)
-        jobs, shared = _jobs(self.plan.jobs, self.options.threads)
-        options = replace(self.options, tol=tol, threads=1, cache_size=self.options.cache_size / jobs)
+        jobs, shared = _jobs(self.options.threads)
+        options = replace(self.options, threads=1, cache_size=self.options.cache_size / jobs)
         stop = threading.Event()
         tasks = self._tasks(division, options, stop)
         work = np.array([float(task.size) ** 2 for task in tasks])
@@ -345,9 +342,9 @@ class DivideAndConquer:
         alpha = None if alpha is None else qp.repaired(alpha)
         count, status = 0, Status.CONVERGED
         for dtype in dict.fromkeys((self.data.dtype, np.dtype(np.float64))):
-            solver = Decomposition(
-                qp, self.data.source(ids, options.threads, dtype), options, alpha=alpha, f=f, comm=Serial()
-            )
+            left = None if self.plan.deadline is None else self.plan.deadline - time.time()
+            source = self.data.source(ids, options.threads, dtype)
+            solver = Decomposition(qp, source, options, alpha=alpha, f=f, max_time=left)
             self.running, status, turns = solver, Status.CONVERGED, solver.turns()
             while True:
                 try:
@@ -441,9 +438,9 @@ def _one_class(qp: QP, samples: IntArray) -> bool:
     return qp.n_variables == qp.n and bool((sign == sign[0]).all())
 
 
-def _jobs(wanted: int | None, threads: int) -> tuple[int, bool]:
-    """(subproblems at a time, whether they share this process's memory) under the active joblib backend."""
+def _jobs(threads: int) -> tuple[int, bool]:
+    """(subproblems at a time, whether they share this process's memory): as the active joblib backend says, or one per
+    thread of this process."""
     backend, configured = joblib.parallel.get_active_backend(prefer="threads")
     shared = bool(getattr(backend, "supports_sharedmem", False))
-    jobs = wanted if wanted is not None else (threads if configured in (None, 1) else configured)
-    return max(1, int(joblib.effective_n_jobs(jobs))) if jobs < 0 else jobs, shared
+    return threads if configured in (None, 1) else int(joblib.effective_n_jobs(configured)), shared

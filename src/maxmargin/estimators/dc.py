@@ -19,7 +19,7 @@ from maxmargin.divide.early import Committee, Expansion, Router, trust_of
 from maxmargin.divide.levels import DivideAndConquer, DivideResult, Plan, Problem
 from maxmargin.divide.subproblem import KernelData
 from maxmargin.estimators._base import check_choice, check_number, row_weights, transactional
-from maxmargin.estimators._kernel import KernelMachine, Setup, _row_blocks
+from maxmargin.estimators._kernel import _WORTH_THREADS, KernelMachine, Setup, _row_blocks
 from maxmargin.estimators.multiclass import ovr_decision, pair_votes
 from maxmargin.estimators.svc import Pair, Solution, _KernelClassifier
 from maxmargin.problem.formulations import c_svc, epsilon_svr
@@ -77,7 +77,7 @@ class _Divided(KernelMachine):
         deadline = None if control.max_time is None else time.time() + control.max_time
         return Plan(
             self.k, levels, min(stop, levels), self.sample_size, seed, max_iter=control.max_iter, deadline=deadline,
-            verbose=bool(self.verbose), jobs=self.n_jobs,
+            verbose=bool(self.verbose),
         )  # fmt: skip
 
     def _divide(self, setup: Setup, problems: Sequence[Problem], control: Control) -> DivideResult:
@@ -145,7 +145,9 @@ class _Divided(KernelMachine):
         kernel = self._fitted_kernel
         precomputed = kernel.name == "precomputed"
         x = self._validated(X, reset=False, **({"accept_sparse": False} if precomputed else {}))
-        expansion = Expansion(kernel, self.support_vectors_, self.support_, self._precision, thread_count(self.n_jobs))
+        small = x.shape[0] * self.support_vectors_.size < _WORTH_THREADS
+        threads = 1 if small else thread_count(self.n_jobs)
+        expansion = Expansion(kernel, self.support_vectors_, self.support_, self._precision, threads)
         rule = committee.early if self.predict_with == "early" else committee.bcm
         if precomputed:
             return rule(x, expansion, coef)
