@@ -44,5 +44,6 @@ void bind_budget(nb::module_& m);
 void bind_cutting_plane(nb::module_& m);
 void bind_decomposition(nb::module_& m);
 void bind_kernels(nb::module_& m);
+void bind_divide(nb::module_& m);
 
 }  // namespace maxmargin

@@ -8,4 +8,5 @@ NB_MODULE(MAXMARGIN_MODULE, m) {
   bind_decomposition(m);
   bind_cutting_plane(m);
   bind_budget(m);
+  bind_divide(m);
 }

@@ -10,6 +10,7 @@ A source knows the samples of one QP by id 0 … n−1 and offers
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,6 +43,14 @@ class Samples:
         self.points: Any = (_core.Points32 if single else _core.Points64)(
             as_matrix(X), kernel.name, kernel.gamma, kernel.coef0, int(kernel.degree), rows, threads
         )
+
+    def with_threads(self, threads: int) -> Samples:
+        """The same prepared samples for calls with another number of threads."""
+        if threads == self.threads:
+            return self
+        other = copy.copy(self)
+        other.threads = threads
+        return other
 
     def sum_at(self, X: Any, rows: IntArray, others: IntArray, coef: FloatArray, out: FloatArray) -> None:
         """out[c, j] += Σ_i coef[c, i] K(sample others[i], X[rows[j]]) for other samples X of the same form."""

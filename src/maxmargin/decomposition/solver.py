@@ -61,11 +61,15 @@ def solve(
     control: Control | None = None,
     *,
     alpha: FloatArray | None = None,
+    f: FloatArray | None = None,
     comm: Comm | None = None,
 ) -> DualResult:
-    """Solve `qp` with the kernel values of `kernel` (see decomposition/rows.py), from `alpha` or a cold start."""
+    """Solve `qp` with the kernel values of `kernel` (see decomposition/rows.py), from `alpha` or a cold start.
+
+    `f` is K·β at `alpha`, if it is known already; computing it costs one kernel value per sample and support vector.
+    """
     control = control or Control()
-    solver = Decomposition(qp, kernel, options or Options(), alpha=alpha, comm=comm or Serial(), max_time=control.max_time)
+    solver = Decomposition(qp, kernel, options or Options(), alpha=alpha, f=f, comm=comm, max_time=control.max_time)
     return run(solver, control)
 
 
@@ -79,6 +83,7 @@ class Decomposition:
         options: Options,
         *,
         alpha: FloatArray | None = None,
+        f: FloatArray | None = None,
         comm: Comm | None = None,
         max_time: float | None = None,
     ) -> None:
@@ -94,7 +99,8 @@ class Decomposition:
         self.hi = np.maximum(signed, 0.0).reshape(shape)
         self.beta = (qp.sign * self.start).reshape(shape)
         self.group = qp.group.reshape(shape)
-        self.f = np.zeros(qp.n)
+        self.f_known = f is not None
+        self.f = np.zeros(qp.n) if f is None else f
         self.size = _working_set_size(options, qp, kernel.dtype.itemsize)
         self.working_set = WorkingSet(self.size, self.size // 2)
         self.dual = 0.0
@@ -182,7 +188,7 @@ class Decomposition:
 
     def _initial_f(self) -> Generator[None, None, None]:
         support = np.flatnonzero(self.beta.any(axis=0))
-        if len(support):
+        if len(support) and not self.f_known:
             with _clock(self.timings, "start"):
                 everyone = np.arange(self.qp.n)
                 coef = self.beta.sum(axis=0)[support]

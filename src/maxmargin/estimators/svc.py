@@ -92,20 +92,7 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         control = self._control()
-        X, y = self._check_X(X, y)
-        check_classification_targets(y)
-        classes, encoded = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class")
-        weight = row_weights(X.shape[0], sample_weight)
-        factors = class_weights(self.class_weight, classes, encoded, weight)
-        mass = np.bincount(encoded, weights=weight, minlength=len(classes))
-        if (mass == 0).any():
-            empty = classes[mass == 0].tolist()
-            raise ValueError(
-                f"Invalid input: all samples of class {empty} have zero weight; drop the class or weigh a sample of it"
-            )
-        setup = self._setup(X, encoded.astype(np.float64), weight, largest * float((weight * factors[encoded]).max()))
+        setup, X, classes, encoded, factors = self._encoded(X, y, sample_weight, largest)
         label = encoded[setup.rows.index]
         pairs = list(combinations(range(len(classes)), 2))
         last = self._last_alphas(setup, len(pairs))
@@ -122,6 +109,26 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         attributes = self._attributes(setup, X, classes, encoded, pairs, solutions)
         self._publish(combined([s.result for s in solutions]), class_weight_=factors, **attributes)
         return self
+
+    def _encoded(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, largest: float
+    ) -> tuple[Setup, Any, NDArray[Any], IntArray, FloatArray]:
+        """Validated samples, set up for the solver: (setup, X, classes, class of each row, factor of each class)."""
+        X, y = self._check_X(X, y)
+        check_classification_targets(y)
+        classes, encoded = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class")
+        weight = row_weights(X.shape[0], sample_weight)
+        factors = class_weights(self.class_weight, classes, encoded, weight)
+        mass = np.bincount(encoded, weights=weight, minlength=len(classes))
+        if (mass == 0).any():
+            empty = classes[mass == 0].tolist()
+            raise ValueError(
+                f"Invalid input: all samples of class {empty} have zero weight; drop the class or weigh a sample of it"
+            )
+        bound = largest * float((weight * factors[encoded]).max())
+        return self._setup(X, encoded.astype(np.float64), weight, bound), X, classes, encoded, factors
 
     def _last_alphas(self, setup: Setup, n_pairs: int) -> list[FloatArray] | None:
         """For a warm start: the last fit's alphas in units of their bound, if it saw the same rows."""

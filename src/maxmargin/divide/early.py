@@ -1,0 +1,234 @@
+"""Prediction from a level of divide and conquer: early (6), all (5), and the Bayesian committee machine (seed 000, §4).
+
+    early    f(x) = Σ_{i in cluster of x} coef_i K(x, x_i) + b_cluster      the cluster by the rule that training used
+    all      f(x) = Σ_i coef_i K(x, x_i) + b                                b the mean over clusters, by size
+    bcm      each cluster's model votes on every x: its f_c becomes a probability by a sigmoid fitted on its own training
+             points (Platt), and  logit p(x) = Σ_c logit p_c(x) − (clusters − 1) logit(prior)      (Tresp 2000)
+             Regression: f(x) = Σ_c f_c(x)/v_c / (Σ_c 1/v_c − (clusters − 1)/v), v_c the variance of the cluster's
+             residuals, at most that of the targets, v.
+
+    cost per point     early m + |S|/clusters kernel values, the others |S|
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.data.matrix import as_matrix
+from maxmargin.decomposition.rows import Samples
+from maxmargin.divide.clustering import Centers, nearest_native, nearest_of_blocks
+from maxmargin.divide.levels import LevelModel, Problem
+from maxmargin.problem.kernels import Kernel, checked_block
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+T = TypeVar("T")
+
+_NO_SIGMOID = (1.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Router:
+    """Which cluster a point belongs to: the centres' sampled points and the kernel they were found with.
+
+    `columns` are the sampled points' training rows, for a precomputed kernel; `vectors` the points themselves otherwise.
+    """
+
+    centers: Centers
+    kernel: Kernel
+    precision: str
+    vectors: Any
+    columns: IntArray
+
+    def cluster(self, X: Any, threads: int) -> IntArray:
+        """The cluster of each row of X (in the form of `vectors`; for a precomputed kernel K(x, training rows))."""
+        ids = np.arange(X.shape[0])
+        if self.kernel.native:
+            machine = Samples(self.vectors, self.kernel, np.arange(self.vectors.shape[0]), self.precision, threads)
+            points = machine.points.like(as_matrix(X), threads)
+            return drained(
+                self.centers.assign(
+                    ids, lambda i, rows, end, z: nearest_native(points, i, machine.points, rows, end, z, threads)
+                )
+            )
+        return drained(
+            self.centers.assign(
+                ids, lambda i, rows, end, z: nearest_of_blocks(lambda some: self._block(X, some, rows), i, end, z)
+            )
+        )
+
+    def _block(self, X: Any, ids: IntArray, rows: IntArray) -> FloatArray:
+        if self.kernel.name == "precomputed":
+            return np.asarray(X[np.ix_(ids, self.columns[rows])], dtype=np.float64)
+        assert self.kernel.function is not None
+        return checked_block(self.kernel.function(X[ids], self.vectors[rows]), (len(ids), len(rows)))
+
+
+def drained(steps: Generator[None, None, T]) -> T:
+    """What a generator of steps returns, when nobody waits in between."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+def groups(cluster: IntArray) -> Iterator[tuple[int, IntArray]]:
+    """(cluster, its points) for each cluster that has points."""
+    order = np.argsort(cluster, kind="stable")
+    cuts = np.flatnonzero(np.diff(cluster[order])) + 1
+    for some in np.split(order, cuts):
+        if len(some):
+            yield int(cluster[some[0]]), some
+
+
+def fit_sigmoid(f: FloatArray, sign: FloatArray, weight: FloatArray, iterations: int = 50) -> tuple[float, float]:
+    """(slope, shift) of p(+1 | f) = 1 / (1 + exp(−slope·f − shift)) by Newton, with Platt's smoothed targets."""
+    plus, minus = float(weight[sign > 0].sum()), float(weight[sign < 0].sum())
+    if plus == 0 or minus == 0:
+        return _NO_SIGMOID
+    target = np.where(sign > 0, (plus + 1) / (plus + 2), 1 / (minus + 2))
+    a, b = 0.0, float(np.log((plus + 1) / (minus + 1)))
+    value = _loss(a, b, f, target, weight)
+    for _ in range(iterations):
+        p = 1 / (1 + np.exp(-np.clip(a * f + b, -500, 500)))
+        residual, curvature = weight * (p - target), weight * p * (1 - p)
+        gradient = np.array([residual @ f, residual.sum()])
+        hessian = np.array([[curvature @ (f * f), curvature @ f], [curvature @ f, curvature.sum()]])
+        step = np.linalg.solve(hessian + 1e-9 * (1 + np.trace(hessian)) * np.eye(2), gradient)
+        size = 1.0
+        while size > 1e-6:
+            new = _loss(a - size * step[0], b - size * step[1], f, target, weight)
+            if new <= value - 1e-4 * size * float(gradient @ step):
+                break
+            size *= 0.5
+        else:
+            break
+        a, b, before, value = a - size * step[0], b - size * step[1], value, new
+        if before - value <= 1e-7 * abs(before):
+            break
+    return float(a), float(b)
+
+
+def _loss(a: float, b: float, f: FloatArray, target: FloatArray, weight: FloatArray) -> float:
+    z = a * f + b
+    return float(weight @ (np.logaddexp(0, z) - target * z))
+
+
+class Expansion:
+    """Σ_i coef_i K(x, sv_i) over some support vectors, for blocks of points in the support vectors' form."""
+
+    def __init__(self, kernel: Kernel, vectors: Any, support: IntArray, precision: str, threads: int) -> None:
+        self.kernel, self.vectors, self.support, self.threads = kernel, vectors, support, threads
+        self.machine: Samples | None = None
+        if kernel.native and len(support):
+            self.machine = Samples(vectors, kernel, np.arange(len(support)), precision, threads)
+
+    def at(self, X: Any) -> Callable[[IntArray, IntArray, FloatArray], FloatArray]:
+        """A function (points, columns, coef) → sums, points × outputs, with coef of shape outputs × columns."""
+        like = None if self.machine is None else self.machine.points.like(as_matrix(X), self.threads)
+
+        def sums(points: IntArray, columns: IntArray, coef: FloatArray) -> FloatArray:
+            out = np.zeros((len(coef), len(points)))
+            if not len(columns):
+                return np.asarray(out.T)
+            if like is not None and self.machine is not None:
+                like.sum(points, self.machine.points, columns, np.ascontiguousarray(coef), out, self.threads)
+                return np.asarray(out.T)
+            if self.kernel.name == "precomputed":
+                return np.asarray(X[np.ix_(points, self.support[columns])].astype(np.float64) @ coef.T)
+            assert self.kernel.function is not None
+            step = max(1, 2**24 // len(columns))  # 128 MB of kernel values at a time
+            for i in range(0, len(points), step):
+                some = points[i : i + step]
+                block = self.kernel.function(X[some], self.vectors[columns])
+                out[:, i : i + step] = coef @ checked_block(block, (len(some), len(columns))).T
+            return np.asarray(out.T)
+
+        return sums
+
+
+@dataclass(frozen=True)
+class Committee:
+    """A level's model for prediction: where each support vector belongs, each cluster's intercepts, and its trust.
+
+    classification: `trust` holds a sigmoid (slope, shift) per cluster and problem, `prior` the logit of +1;
+    regression: `trust` holds 1/v_c in its first place, `prior` is 1/v.
+    """
+
+    router: Router | None  # None: one cluster
+    cluster: IntArray  # of each support vector
+    intercept: FloatArray  # clusters × problems
+    trust: FloatArray  # clusters × problems × 2
+    prior: FloatArray  # per problem
+    regression: bool
+
+    def early(self, X: Any, expansion: Expansion, coef: FloatArray) -> FloatArray:
+        """(6): each point by the model of its own cluster; points × problems."""
+        out = np.empty((X.shape[0], len(coef)))
+        if self.router is None:
+            every = np.arange(coef.shape[1])
+            return np.asarray(expansion.at(X)(np.arange(X.shape[0]), every, coef) + self.intercept[0])
+        columns = dict(groups(self.cluster))
+        none, sums = np.empty(0, np.int64), expansion.at(X)
+        for c, points in groups(self.router.cluster(X, expansion.threads)):
+            mine = columns.get(c, none)
+            out[points] = sums(points, mine, coef[:, mine]) + self.intercept[c]
+        return out
+
+    def bcm(self, X: Any, expansion: Expansion, coef: FloatArray) -> FloatArray:
+        """Every cluster's model on every point, combined; points × problems."""
+        points, sums = np.arange(X.shape[0]), expansion.at(X)
+        columns = dict(groups(self.cluster))
+        none = np.empty(0, np.int64)
+        top, weight = np.zeros((X.shape[0], len(coef))), np.zeros(len(coef))
+        for c in range(len(self.intercept)):
+            mine = columns.get(c, none)
+            f = sums(points, mine, coef[:, mine]) + self.intercept[c]
+            if self.regression:
+                top += f * self.trust[c, :, 0]
+                weight += self.trust[c, :, 0]
+            else:
+                top += self.trust[c, :, 0] * f + self.trust[c, :, 1] - self.prior
+        if self.regression:
+            return np.asarray(top / (weight - (len(self.intercept) - 1) * self.prior))
+        return np.asarray(top + self.prior)
+
+
+def trust_of(model: LevelModel, problems: Sequence[Problem], regression: bool) -> tuple[FloatArray, FloatArray]:
+    """(trust, prior) of a committee, from the training points of each cluster."""
+    trust = np.zeros((len(model.intercept), len(problems), 2))
+    trust[:, :, 0] = 1.0
+    prior = np.zeros(len(problems))
+    for p, problem in enumerate(problems):
+        qp, weight = problem.qp, problem.qp.upper[: problem.qp.n]
+        label = np.zeros(qp.n, np.int64) if model.partition is None else model.partition.label[problem.chosen]
+        if regression:
+            target = 0.5 * (qp.center[: qp.n] + qp.center[qp.n :])
+            variance = max(_variance(target, weight, mean=True), np.finfo(float).tiny)
+            prior[p] = 1 / variance
+        else:
+            plus = float(weight[qp.sign > 0].sum())
+            prior[p] = np.log(plus / (float(weight.sum()) - plus))
+        if model.partition is None:
+            continue
+        for c, mine in groups(label):
+            f = model.f[p][mine] + model.intercept[c, p]
+            if regression:
+                residual = min(_variance(target[mine] - f, weight[mine], mean=False), variance)
+                trust[c, p, 0] = 1 / max(residual, 1e-12 * variance)
+            else:
+                trust[c, p] = fit_sigmoid(f, qp.sign[mine], weight[mine])
+        empty = np.bincount(label, minlength=len(trust)) == 0
+        trust[empty, p] = (prior[p], 0.0) if regression else (0.0, prior[p])  # no say
+    return trust, prior
+
+
+def _variance(x: FloatArray, weight: FloatArray, mean: bool) -> float:
+    center = np.average(x, weights=weight) if mean else 0.0
+    return float(np.average((x - center) ** 2, weights=weight))

@@ -1,0 +1,446 @@
+"""Divide and conquer on the one QP (seed 000, Algorithm 1), several problems on the same samples at once.
+
+    minimise  f(a) = ½ aᵀQa + pᵀa    0 ≤ a ≤ upper    (and, with an intercept, Σ s a = 0)      see problem/formulations.py
+
+    for level l = l_max, …, stop_level (or 1):
+        cluster the samples into k^l clusters: two-step kernel k-means on m points, sampled from everything at l_max and
+        from the support vectors of the level below after that (adaptive clustering)
+        solve each cluster's QP from the solution of the level below; concatenated they are the level's solution, and
+        the optimum of f with K replaced by 0 between clusters (Lemma 1)
+    stop_level = 0 only:
+        refine: solve the QP of level 1's support vectors, from level 1
+        solve the whole QP from there
+
+    stop     as decomposition/solver.py, per QP, to the same tolerance at all levels: the last digits are cheap in small
+             clusters and dear in the whole problem (ten times looser levels made covtype's refine ten times slower)
+    cost     level l: n·m kernel values for the clusters, about n·|S|/k^l for the warm starts, and the QPs themselves;
+             the final solve n·|S| for f, of which refine has done the part on S
+
+With an intercept a cluster's start may miss its equality by what moved to other clusters; it is repaired. A cluster of
+one class is a constant, not a QP. Subproblems run side by side, largest first; one that is larger than an equal share
+of the work gets all threads instead.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.decomposition.solver import Decomposition, DualResult, Options
+from maxmargin.divide.clustering import Partition, clustering_kernel, gram_matrix, partition
+from maxmargin.divide.progress import progress_bar
+from maxmargin.divide.subproblem import KernelData, Subproblem, restricted, solve_subproblem, variables
+from maxmargin.problem.formulations import QP, coefficients
+from maxmargin.problem.kernels import Kernel
+from maxmargin.runtime import Result, Status, Turn
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Steps = Generator[None, None, DualResult]
+
+TABLE = np.dtype(
+    [("stage", "U8"), ("level", "i8"), ("clusters", "i8"), ("largest", "i8"), ("n_support", "i8"), ("objective", "f8"),
+     ("bound", "f8"), ("time_clustering", "f8"), ("time_solving", "f8")]
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One QP on the samples `chosen`."""
+
+    qp: QP
+    chosen: IntArray
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Levels from `levels` (k^levels clusters) down to `stop_level`; 0 is the whole problem."""
+
+    k: int = 4
+    levels: int = 4
+    stop_level: int = 0
+    sample_size: int = 1000
+    seed: int = 0
+    adaptive: bool = True
+    max_iter: int = -1
+    deadline: float | None = None  # time.time()
+    verbose: bool = False
+
+
+@dataclass
+class LevelModel:
+    """A level's solution: alpha of each problem; per cluster and problem the intercept (or the constant of one class)."""
+
+    level: int
+    alphas: list[FloatArray]
+    intercept: FloatArray  # clusters × problems
+    partition: Partition | None = None  # None: one cluster, the whole problem
+    f: list[FloatArray] = field(default_factory=list)  # K·β of each problem's samples, within their clusters
+
+
+@dataclass
+class DivideResult(Result):
+    """The best level finished, and the table of all levels."""
+
+    model: LevelModel = field(default_factory=lambda: LevelModel(0, [], np.empty((1, 0))))
+    levels: NDArray[Any] = field(default_factory=lambda: np.zeros(0, TABLE))
+    iterations: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # solver turns per problem
+    kernel: Kernel | None = None  # what the clusters of the last level were made with
+    samples: list[IntArray] = field(default_factory=list)  # the points each level's clusters were found on
+
+
+class DivideAndConquer:
+    """One run of Algorithm 1; driven by runtime.run. A turn is a level."""
+
+    def __init__(self, problems: Sequence[Problem], data: KernelData, options: Options, plan: Plan) -> None:
+        self.problems, self.data, self.options, self.plan = list(problems), data, options, plan
+        self.n = len(data.rows)
+        self.model: LevelModel | None = None
+        self.pieces: list[tuple[int, int, IntArray, DualResult]] = []
+        self.solutions: list[DualResult] = []
+        self.duals: list[float] = []
+        self.running: Decomposition | None = None
+        self.whole: int | None = None  # the problem that is being solved in full
+        self.division: Partition | None = None
+        self.kernel_of_clusters = data.kernel
+        self.table: list[tuple[Any, ...]] = []
+        self.samples_used: list[IntArray] = []
+        self.timings = {"clustering": 0.0, "solving": 0.0, "refine": 0.0, "whole": 0.0}
+        self.iterations = np.zeros(len(self.problems), np.int64)
+        self.place = np.full((len(self.problems), self.n), -1, np.int64)  # sample → its place in each problem
+        for p, problem in enumerate(self.problems):
+            self.place[p, problem.chosen] = np.arange(len(problem.chosen))
+
+    # ---- the levels ----------------------------------------------------------------------------------------------
+
+    def turns(self) -> Generator[Turn | None, None, Status | None]:
+        for level in range(self.plan.levels, max(self.plan.stop_level, 1) - 1, -1):
+            start = time.perf_counter()
+            population = self._population()
+            division = yield from self._cluster(population, level)
+            self.division, self.pieces = division, []
+            clustered = time.perf_counter()
+            self.timings["clustering"] += clustered - start
+            yield from self._solve_clusters(division, level)
+            solved = time.perf_counter()
+            self.timings["solving"] += solved - clustered
+            if self._worst() is Status.MAX_TIME:
+                return Status.MAX_TIME
+            self._finish_level(level, division)
+            times = clustered - start, solved - clustered
+            largest = int(np.bincount(division.label).max())
+            yield self._row("level", level, division.n_clusters, largest, self._bound(division, population), times)
+        if self.plan.stop_level > 0:
+            return self._worst()
+        if self.plan.levels > 0:
+            yield from self._refine()
+        yield from self._whole()
+        return next((r.status for r in self.solutions if r.status is not Status.CONVERGED), None)
+
+    def _population(self) -> IntArray:
+        """Where the sample for the next clustering comes from: adaptive clustering asks for support vectors."""
+        if self.model is not None and self.plan.adaptive:
+            support = np.flatnonzero(self._is_support())
+            if len(support):
+                return support
+        return np.arange(self.n)
+
+    def _is_support(self) -> NDArray[np.bool_]:
+        out = np.zeros(self.n, bool)
+        if self.model is not None:
+            for problem, alpha in zip(self.problems, self.model.alphas):
+                out[problem.chosen[alpha.reshape(-1, problem.qp.n).any(axis=0)]] = True
+        return out
+
+    def _cluster(self, population: IntArray, level: int) -> Generator[None, None, Partition]:
+        data, own = self.data, self.data.source()
+        spread = population[:: max(1, len(population) // 1000)]
+        kernel = clustering_kernel(data.kernel, data.X, data.rows[spread])
+        source = own
+        if kernel != data.kernel:
+            source = KernelData(data.X, kernel, data.rows, data.dtype, data.threads).source()
+        rng = np.random.default_rng([self.plan.seed, level])
+        clusters = min(self.plan.k**level, self.n)
+        division = yield from partition(source, own, population, clusters, self.plan.sample_size, rng)
+        self.samples_used.append(division.sample)
+        self.kernel_of_clusters = kernel
+        return division
+
+    # ---- the clusters of a level ---------------------------------------------------------------------------------
+
+    def _solve_clusters(self, division: Partition, level: int) -> Generator[None, None, None]:
+        """All subproblems of a level into self.pieces: giants one by one with all threads, then the rest in parallel."""
+        jobs, shared = _jobs(self.options.threads)
+        options = replace(self.options, threads=1, cache_size=self.options.cache_size / jobs)
+        stop = threading.Event()
+        tasks = self._tasks(division, options, stop)
+        work = np.array([float(task.size) ** 2 for task in tasks])
+        giants = int(np.count_nonzero(work > work.sum() / jobs)) if shared and jobs > 1 else 0
+        giants = len(tasks) if jobs == 1 and shared else giants
+        with progress_bar(self.plan.verbose, f"level {level}", len(tasks), "cluster") as done:
+            for task in tasks[:giants]:
+                task.options = replace(task.options, threads=self.options.threads, cache_size=self.options.cache_size)
+                result = yield from self._inline(task.qp, task.ids, task.options, task.alpha)
+                self.pieces.append((task.problem, task.cluster, task.samples, result))
+                done()
+                yield None
+            if giants < len(tasks):
+                yield from self._side_by_side(tasks[giants:], jobs, shared, stop, done)
+
+    def _side_by_side(
+        self, tasks: list[Subproblem], jobs: int, shared: bool, stop: threading.Event, done: Any
+    ) -> Generator[None, None, None]:
+        parallel = joblib.Parallel(n_jobs=jobs, prefer="threads", return_as="generator_unordered", batch_size=1)
+        results = parallel(joblib.delayed(solve_subproblem)(task) for task in tasks)
+        try:
+            for piece in results:
+                self.pieces.append(piece)
+                done()
+                yield None
+        except GeneratorExit:  # time is up, or Ctrl-C
+            stop.set()
+            if shared:
+                self.pieces += list(results)  # threads see the flag and come back at once
+            else:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # joblib announces that it cancels what is queued: that is the wish
+                    results.close()
+            raise
+
+    def _tasks(self, division: Partition, options: Options, stop: threading.Event) -> list[Subproblem]:
+        """One per problem and cluster that has something to decide, largest first."""
+        tasks = []
+        for c, members in enumerate(division.members()):
+            for p, problem in enumerate(self.problems):
+                samples = self.place[p, members]
+                samples = samples[samples >= 0]
+                if not len(samples) or _one_class(problem.qp, samples):
+                    continue
+                alpha = None
+                if self.model is not None:
+                    alpha = self.model.alphas[p][variables(problem.qp, samples)]
+                    alpha = alpha if alpha.any() else None
+                qp = restricted(problem.qp, samples)
+                tasks.append(
+                    Subproblem(
+                        p, c, samples, problem.chosen[samples], qp, self.data, alpha, options, self.plan.max_iter,
+                        self.plan.deadline, stop,
+                    )
+                )  # fmt: skip
+        if tasks and self.data.kernel.native:
+            self.data.source()  # prepared once, before the threads ask for it
+        return sorted(tasks, key=lambda task: -task.size)
+
+    def _finish_level(self, level: int, division: Partition) -> None:
+        """self.pieces concatenated: the level's model."""
+        alphas = [np.zeros(problem.qp.n_variables) for problem in self.problems]
+        f = [np.zeros(problem.qp.n) for problem in self.problems]
+        intercept = np.zeros((division.n_clusters, len(self.problems)))
+        for p, problem in enumerate(self.problems):
+            if problem.qp.n_variables == problem.qp.n:  # the sign where a cluster has only one; overwritten by a QP's
+                label = division.label[problem.chosen]
+                total, size = (np.bincount(label, w, division.n_clusters) for w in (problem.qp.sign, None))
+                intercept[:, p] = np.where(np.abs(total) == size, np.sign(total), 0.0)
+        for p, c, samples, result in self.pieces:
+            alphas[p][variables(self.problems[p].qp, samples)] = result.alpha
+            f[p][samples] = result.f
+            intercept[c, p] = result.multipliers[0] if len(result.multipliers) else 0.0
+            self.iterations[p] += result.n_iter
+        self.model = LevelModel(level, alphas, intercept, division, f)
+        self.solutions = [piece[3] for piece in sorted(self.pieces, key=lambda piece: piece[:2])]
+        self.duals = [_dual(result) for result in self.solutions]
+
+    # ---- refine and the whole problem ----------------------------------------------------------------------------
+
+    def _refine(self) -> Generator[Turn | None, None, None]:
+        """The QP of level 1's support vectors; what it leaves at zero, and what was zero, is zero afterwards."""
+        assert self.model is not None
+        start = time.perf_counter()
+        refined: list[tuple[IntArray, DualResult]] = []
+        with progress_bar(self.plan.verbose, "refine", None, "turn") as done:
+            for problem, alpha in zip(self.problems, self.model.alphas):
+                support = np.flatnonzero(alpha.reshape(-1, problem.qp.n).any(axis=0))
+                result = DualResult(objective=0.0, gap=0.0)  # without support vectors
+                if len(support):
+                    qp, begin = restricted(problem.qp, support), alpha[variables(problem.qp, support)]
+                    result = yield from self._inline(qp, problem.chosen[support], self.options, begin, done=done)
+                refined.append((support, result))
+        self.timings["refine"] += time.perf_counter() - start
+        model = LevelModel(0, [], np.zeros((1, len(self.problems))))
+        for p, (problem, (support, result)) in enumerate(zip(self.problems, refined)):
+            alpha, f = np.zeros(problem.qp.n_variables), np.full(problem.qp.n, np.nan)
+            alpha[variables(problem.qp, support)], f[support] = result.alpha, result.f
+            model.alphas.append(alpha)
+            model.f.append(f)
+            model.intercept[0, p] = result.multipliers[0] if len(result.multipliers) else 0.0
+            self.iterations[p] += result.n_iter
+        self.model, self.duals = model, [_dual(result) for _, result in refined]
+        # What refine knows of gap and violation is that of its samples only.
+        self.solutions = [replace(r, objective=np.nan, gap=np.nan, violation=np.nan) for _, r in refined]
+        largest = max(len(support) for support, _ in refined)
+        yield self._row("refine", 0, 1, largest, 0.0, (0.0, time.perf_counter() - start))
+
+    def _whole(self) -> Generator[Turn | None, None, None]:
+        """Each problem in full, from the refined solution or, without levels, from zero."""
+        start = time.perf_counter()
+        if self.model is None:
+            zeros = [np.zeros(problem.qp.n_variables) for problem in self.problems]
+            self.model = LevelModel(0, zeros, np.zeros((1, len(self.problems))), f=[np.empty(0)] * len(zeros))
+            self.solutions, self.duals = [DualResult(alpha=alpha) for alpha in zeros], [0.0] * len(zeros)
+        with progress_bar(self.plan.verbose, "whole problem", None, "turn") as done:
+            for p, problem in enumerate(self.problems):
+                alpha = self.model.alphas[p]
+                f = yield from self._complete(problem, alpha, self.model.f[p])
+                self.whole = p
+                result = yield from self._inline(
+                    problem.qp, problem.chosen, self.options, alpha if alpha.any() else None, f, done=done
+                )
+                self._finish_whole(p, result)
+        self.timings["whole"] += time.perf_counter() - start
+        yield self._row("whole", 0, 1, self.n, 0.0, (0.0, time.perf_counter() - start))
+
+    def _complete(
+        self, problem: Problem, alpha: FloatArray, f: FloatArray
+    ) -> Generator[None, None, FloatArray | None]:
+        """K·β on all samples, given where refine knows it."""
+        if not alpha.any():
+            return None
+        source = self.data.source(problem.chosen)
+        coef = coefficients(problem.qp, alpha)
+        support, rest = np.flatnonzero(coef), np.flatnonzero(np.isnan(f))
+        for piece in source.pieces(len(rest), len(support)):
+            f[rest[piece]] = source.sum(rest[piece], support, coef[support])
+            yield None
+        return f
+
+    def _finish_whole(self, p: int, result: DualResult) -> None:
+        assert self.model is not None
+        self.model.alphas[p], self.solutions[p], self.duals[p] = result.alpha, result, _dual(result)
+        self.model.intercept[0, p] = result.multipliers[0] if len(result.multipliers) else 0.0
+        self.iterations[p] += result.n_iter
+
+    # ---- parts ---------------------------------------------------------------------------------------------------
+
+    def _inline(
+        self,
+        qp: QP,
+        ids: IntArray,
+        options: Options,
+        alpha: FloatArray | None,
+        f: FloatArray | None = None,
+        done: Any = None,
+    ) -> Steps:
+        """Solve one QP in this thread, with a safe point after each turn; a float32 stall goes on in float64."""
+        alpha = None if alpha is None else qp.repaired(alpha)
+        count, status = 0, Status.CONVERGED
+        for dtype in dict.fromkeys((self.data.dtype, np.dtype(np.float64))):
+            left = None if self.plan.deadline is None else self.plan.deadline - time.time()
+            source = self.data.source(ids, options.threads, dtype)
+            solver = Decomposition(qp, source, options, alpha=alpha, f=f, max_time=left)
+            self.running, status, turns = solver, Status.CONVERGED, solver.turns()
+            while True:
+                try:
+                    turn = next(turns)
+                except StopIteration as end:
+                    status = end.value or Status.CONVERGED
+                    break
+                count += turn is not None
+                if turn is not None and done is not None:
+                    done()
+                if 0 <= self.plan.max_iter <= count:
+                    status = Status.MAX_ITER
+                    break
+                yield None
+            result = solver.result(status)
+            if status is not Status.STALLED:
+                break
+            alpha, f = result.alpha, None
+        self.running = None
+        result.n_iter = count
+        return result
+
+    def _bound(self, division: Partition, population: IntArray) -> float:
+        """Theorem 1's bound on f(level) − f(optimum), estimated from the sampled points.
+
+        ½ Σ u_i u_j |K_ij| over pairs in different clusters, scaled up from the sample to the population it came from:
+        everything (Theorem 1), or the support vectors (Theorem 3). Coefficients of both signs (regression) double it.
+        """
+        sample, total = division.sample, 0.0
+        gram = np.abs(gram_matrix(self.data.source(), sample))
+        label = division.label[sample]
+        gram[label[:, None] == label[None, :]] = 0.0
+        for p, problem in enumerate(self.problems):
+            at = self.place[p, sample]
+            mine = at >= 0
+            if not mine.any():
+                continue
+            upper = problem.qp.upper[at[mine]]
+            scale = np.count_nonzero(self.place[p, population] >= 0) / np.count_nonzero(mine)
+            halves = problem.qp.n_variables // problem.qp.n
+            total += 0.5 * halves * scale**2 * float(upper @ gram[np.ix_(mine, mine)] @ upper)
+        return total
+
+    def _row(self, stage: str, level: int, clusters: int, largest: int, bound: float, times: tuple[float, float]) -> Turn:
+        """A line of the table, as a turn. The objective is f with K = 0 between clusters, to be minimised."""
+        support = int(np.count_nonzero(self._is_support()))
+        objective = -float(sum(self.duals))
+        self.table.append((stage, level, clusters, largest, support, objective, bound, *times))
+        violation = max((r.violation for r in self.solutions), default=0.0)
+        extra = {"level": float(level), "clusters": float(clusters), "bound": bound}
+        return Turn(-objective, float(sum(r.gap for r in self.solutions)), violation, support, extra)
+
+    def _worst(self) -> Status | None:
+        """The first status of this level's subproblems that is not convergence."""
+        statuses = [piece[3].status for piece in self.pieces]
+        bad = [s for s in statuses if s is not Status.CONVERGED]
+        return Status.MAX_TIME if Status.MAX_TIME in bad else (bad[0] if bad else None)
+
+    def result(self, status: Status) -> DivideResult:
+        """The best level finished; the whole problem counts from the moment that refine is done."""
+        if self.model is None:  # not even the first level: what its clusters got to
+            if self.division is not None:
+                self._finish_level(self.plan.levels, self.division)
+            else:
+                zeros = [np.zeros(problem.qp.n_variables) for problem in self.problems]
+                self.model = LevelModel(0, zeros, np.zeros((1, len(self.problems))))
+        elif self.whole is not None and self.running is not None:  # stopped on the way to the optimum
+            self._finish_whole(self.whole, self.running.result(status))
+        assert self.model is not None
+        return DivideResult(
+            status=status,
+            objective=float(sum(r.objective for r in self.solutions)),
+            gap=float(sum(r.gap for r in self.solutions)),
+            violation=max((r.violation for r in self.solutions), default=0.0),
+            timings=dict(self.timings),
+            model=self.model,
+            levels=np.array(self.table, TABLE),
+            iterations=np.maximum(self.iterations, 1),  # clusters of one class take no turn at all
+            kernel=self.kernel_of_clusters,
+            samples=self.samples_used,
+        )
+
+
+def _dual(result: DualResult) -> float:
+    return result.objective - result.gap
+
+
+def _one_class(qp: QP, samples: IntArray) -> bool:
+    """Whether a classification problem has samples of one sign only."""
+    sign = qp.sign[samples]
+    return qp.n_variables == qp.n and bool((sign == sign[0]).all())
+
+
+def _jobs(threads: int) -> tuple[int, bool]:
+    """(subproblems at a time, whether they share this process's memory): as the active joblib backend says, or one per
+    thread of this process."""
+    backend, configured = joblib.parallel.get_active_backend(prefer="threads")
+    shared = bool(getattr(backend, "supports_sharedmem", False))
+    return threads if configured in (None, 1) else int(joblib.effective_n_jobs(configured)), shared

@@ -1,0 +1,513 @@
+"""DCSVC and DCSVR: kernel machines by divide and conquer, exact or early."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.decomposition.solver import DualResult
+from maxmargin.divide.early import Committee, Expansion, Router, trust_of
+from maxmargin.divide.levels import DivideAndConquer, DivideResult, Plan, Problem
+from maxmargin.divide.subproblem import KernelData
+from maxmargin.estimators._base import check_choice, check_number, row_weights, transactional
+from maxmargin.estimators._kernel import _WORTH_THREADS, KernelMachine, Setup, _row_blocks
+from maxmargin.estimators.multiclass import ovr_decision, pair_votes
+from maxmargin.estimators.svc import Pair, Solution, _KernelClassifier
+from maxmargin.problem.formulations import c_svc, epsilon_svr
+from maxmargin.runtime import Control, Result, Status, run, thread_count
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_LEVELS = 4  # the paper's: 256 clusters at the bottom for k = 4
+_SMALLEST = 100  # samples per bottom cluster below which there are fewer levels
+_EARLY_CLUSTERS = 64  # the paper's DC-SVM (early)
+
+
+class _Divided(KernelMachine):
+    """Parameters, the run, and prediction: what classification and regression share."""
+
+    k: int
+    levels: int | None
+    stop_level: int
+    early: bool
+    predict_with: str
+    sample_size: int
+    random_state: Any
+    C: float
+    warm_start = False
+
+    levels_: NDArray[Any]
+    level_: int
+    support_cluster_: IntArray
+    cluster_intercept_: FloatArray
+
+    def _check_divide(self) -> None:
+        check_number("C", self.C, low=0, remedy="give a positive number; larger fits the training data more closely")
+        check_number("k", self.k, low=1, closed="left", integer=True, remedy="clusters per cluster of the level above")
+        check_number("levels", self.levels, low=0, closed="left", integer=True, optional=True)
+        check_number("stop_level", self.stop_level, low=0, closed="left", integer=True, remedy="0 solves the whole problem")
+        check_number("sample_size", self.sample_size, low=2, closed="left", integer=True)
+        check_choice("predict_with", self.predict_with, ["early", "all", "bcm"])
+        if self.levels is not None and self.stop_level > self.levels:
+            raise ValueError(f"stop_level={self.stop_level} is below the bottom: levels={self.levels}, so give at most that")
+        if self.early and self.stop_level:
+            raise ValueError(f"early=True chooses the level itself: leave stop_level={self.stop_level} at 0, or early=False")
+
+    def _plan(self, n: int, control: Control) -> Plan:
+        """Levels for n samples: the paper's unless given, fewer when the bottom clusters would be tiny."""
+        stop = self.stop_level
+        if self.early:
+            stop = 1 if self.k == 1 else max(1, round(np.log(_EARLY_CLUSTERS) / np.log(self.k)))
+        levels = self.levels
+        if levels is None:
+            levels = stop if self.early else max(_LEVELS, stop)
+            while levels > 0 and n < _SMALLEST * self.k**levels:
+                levels -= 1
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        deadline = None if control.max_time is None else time.time() + control.max_time
+        return Plan(
+            self.k, levels, min(stop, levels), self.sample_size, seed, max_iter=control.max_iter, deadline=deadline,
+            verbose=bool(self.verbose),
+        )  # fmt: skip
+
+    def _divide(self, setup: Setup, problems: Sequence[Problem], control: Control) -> DivideResult:
+        data = KernelData(setup.X, setup.kernel, setup.rows.index, setup.dtype, setup.threads)
+        solver = DivideAndConquer(problems, data, setup.options, self._plan(len(setup.rows.index), control))
+        # max_iter limits each subproblem's solver, not the number of levels.
+        return run(solver, Control(control.max_time, -1, control.verbose, control.callback, control.title))
+
+    def _level_attributes(
+        self, setup: Setup, X: Any, support: IntArray, problems: Sequence[Problem], result: DivideResult
+    ) -> dict[str, Any]:
+        """What prediction by clusters needs, and the report on the levels."""
+        model, rows = result.model, setup.rows
+        router, label = None, np.zeros(len(rows.index), np.int64)
+        if model.partition is not None:
+            label = model.partition.label
+            kept = model.partition.centers.sampled()
+            vectors = None if setup.kernel.name == "precomputed" else X[rows.index[kept]]
+            kernel = result.kernel or setup.kernel
+            centers = model.partition.centers.renumbered(kept)
+            router = Router(centers, kernel, np.dtype(setup.dtype).name, vectors, rows.index[kept])
+        sample = np.zeros(X.shape[0], np.int64)
+        sample[rows.member] = rows.owner
+        cluster = label[sample[support]]
+        regression = isinstance(self, RegressorMixin)
+        trust, prior = trust_of(model, problems, regression)
+        return {
+            "levels_": result.levels,
+            "level_": model.level,
+            "support_cluster_": cluster,
+            "cluster_intercept_": model.intercept,
+            "_committee": Committee(router, cluster, model.intercept, trust, prior, regression),
+        }
+
+    def _mean_intercept(self, problems: Sequence[Problem], result: DivideResult) -> FloatArray:
+        """One intercept per problem: its cluster's, weighted by size, where there are several."""
+        model = result.model
+        if model.partition is None or not self.fit_intercept:
+            return model.intercept[0] if self.fit_intercept else np.zeros(len(problems))
+        means = []
+        for p, problem in enumerate(problems):
+            size = np.bincount(model.partition.label[problem.chosen], minlength=len(model.intercept))
+            means.append(float(size @ model.intercept[:, p]) / size.sum())
+        return np.array(means)
+
+    def _publish(self, result: Result, **attributes: Any) -> None:
+        try:
+            super()._publish(result, **attributes)
+        finally:
+            if result.status in (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK):
+                self.status_ = f"{result.status} at level {attributes['level_']}"
+
+    def _advice(self, result: Result) -> str:
+        assert isinstance(result, DivideResult)
+        done = ", ".join(f"{row['stage']} {row['level']}" for row in result.levels) or "none"
+        return f"{super()._advice(result)} The model is that of level {result.model.level}; finished: {done}."
+
+    def _decisions(self, X: Any, coef: FloatArray) -> FloatArray:
+        """Decision values of each problem for the rows of X, by `predict_with`; rows × problems."""
+        check_is_fitted(self)
+        check_choice("predict_with", self.predict_with, ["early", "all", "bcm"])
+        committee: Committee = self._committee
+        if self.predict_with == "all" or committee.router is None:
+            return np.asarray(self._kernel_sums(X, coef) + self.intercept_)
+        kernel = self._fitted_kernel
+        precomputed = kernel.name == "precomputed"
+        x = self._validated(X, reset=False, **({"accept_sparse": False} if precomputed else {}))
+        small = x.shape[0] * self.support_vectors_.size < _WORTH_THREADS
+        threads = 1 if small else thread_count(self.n_jobs)
+        expansion = Expansion(kernel, self.support_vectors_, self.support_, self._precision, threads)
+        rule = committee.early if self.predict_with == "early" else committee.bcm
+        if precomputed:
+            return rule(x, expansion, coef)
+        vectors = committee.router.vectors
+        out = np.empty((x.shape[0], len(coef)))
+        for at, some in _row_blocks(x, sp.issparse(vectors), vectors.dtype):
+            out[at] = rule(some, expansion, coef)
+        return out
+
+
+class DCSVC(_Divided, _KernelClassifier):
+    """Support vector classification by divide and conquer: exact, or early for a fraction of the time.
+
+    The samples are clustered by kernel k-means; each cluster's machine is trained on its own; their solutions start the
+    next level, with fewer and larger clusters, and the last level starts the whole problem. Stopping at a level
+    (`stop_level`, `early`) gives a model that sends a point to its cluster and asks that cluster's machine.
+
+    Parameters
+    ----------
+    C, kernel, degree, gamma, coef0, shrinking, tol, cache_size, class_weight, verbose, decision_function_shape, \
+break_ties, n_jobs, working_set_size, inner_solver
+        As in `maxmargin.SVC`.
+    k : int, default=4
+        Level l has k^l clusters.
+    levels : int, optional
+        Levels below the whole problem. By default 4 (256 clusters at the bottom for k=4), fewer when clusters would have
+        less than about 100 samples. 0 solves the whole problem at once.
+    stop_level : int, default=0
+        0 solves the whole problem to `tol`, as `SVC(fit_intercept=...)` does; l ≥ 1 stops at level l.
+    early : bool, default=False
+        Stop at the level with 64 clusters, and start there: fast and nearly as accurate on large data.
+    predict_with : {"early", "all", "bcm"}, default="early"
+        How a model of level ≥ 1 predicts: by the cluster's own machine; by all support vectors together; by the Bayesian
+        committee of all machines. The last two are the paper's comparisons: slower and less accurate.
+    sample_size : int, default=1000
+        Points on which kernel k-means runs.
+    multi_class : {"ovo", "ovr"}, default="ovo"
+        One machine per pair of classes, or per class; they share each level's clusters.
+    fit_intercept : bool, default=False
+        As in the paper, none by default.
+    max_iter : int, default=-1
+        Limit on solver turns of each subproblem; -1: no limit.
+    max_time : float, optional
+        Seconds after which the best level finished is the model; `status_` and `level_` say which.
+    callback : callable, optional
+        Called after each level with a dict (level, clusters, objective, bound, n_support, …); a true return value stops.
+    random_state : int, RandomState or None
+        Seed of the clusterings. The exact solution depends on it only within `tol`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, classes_, class_weight_, fit_status_, n_iter_
+        As in scikit-learn. With multi_class="ovr" dual_coef_ has one row per class.
+    level_ : int
+        The level of the model: 0 is the whole problem.
+    levels_ : structured array
+        One row per level, refine and whole: stage, level, clusters, largest (cluster), n_support, objective (of the dual,
+        to be minimised, with K = 0 between clusters), bound (Theorem 1's on the distance to the optimum, estimated on
+        the sample), time_clustering, time_solving.
+    support_cluster_ : array
+        The cluster of each support vector.
+    cluster_intercept_ : array of shape (n_clusters, n_problems)
+        Intercepts of the clusters' machines; the constant of a cluster with samples of one class.
+    status_, objective_, dual_gap_, kkt_violation_, trace_, timings_
+        As in `maxmargin.SVC`; of a level ≥ 1 summed over its clusters.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from maxmargin import DCSVC
+    >>> X, y = make_moons(2000, noise=0.2, random_state=0)
+    >>> early = DCSVC(C=10, gamma=2, stop_level=1, random_state=0).fit(X, y)
+    >>> early.level_, early.levels_["clusters"].tolist(), early.score(X, y) > 0.95
+    (1, [16, 4], True)
+    >>> DCSVC(C=10, gamma=2, random_state=0).fit(X, y).level_
+    0
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        k: int = 4,
+        levels: int | None = None,
+        stop_level: int = 0,
+        early: bool = False,
+        predict_with: str = "early",
+        sample_size: int = 1000,
+        multi_class: str = "ovo",
+        fit_intercept: bool = False,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: Any = None,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        callback: Callable[[dict[str, float]], Any] | None = None,
+        working_set_size: int | None = None,
+        inner_solver: str = "smo",
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.k = k
+        self.levels = levels
+        self.stop_level = stop_level
+        self.early = early
+        self.predict_with = predict_with
+        self.sample_size = sample_size
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.working_set_size = working_set_size
+        self.inner_solver = inner_solver
+
+    @transactional
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> DCSVC:
+        """Fit to samples X (dense or CSR) and labels y; sample_weight multiplies C per sample, exactly.
+
+        Returns
+        -------
+        self
+        """
+        self._check_common()
+        self._check_divide()
+        check_choice("multi_class", self.multi_class, ["ovo", "ovr"])
+        check_choice("decision_function_shape", self.decision_function_shape, ["ovr", "ovo"])
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        control = self._control()
+        setup, X, classes, encoded, factors = self._encoded(X, y, sample_weight, float(self.C))
+        label = encoded[setup.rows.index]
+        ovr = self.multi_class == "ovr" and len(classes) > 2
+        pairs = list(combinations(range(len(classes)), 2))
+        parts = []
+        for i, j in [(c, -1) for c in range(len(classes))] if ovr else pairs:
+            chosen = np.arange(len(label)) if ovr else np.flatnonzero((label == i) | (label == j))
+            positive = j if len(pairs) == 1 else i
+            sign = np.where(label[chosen] == positive, 1.0, -1.0)
+            parts.append(Pair(setup, chosen, sign, setup.rows.weight[chosen], factors[label[chosen]]))
+        units = [self.C * part.factor for part in parts]
+        problems = [
+            Problem(c_svc(part.y, unit * part.weight, self.fit_intercept), part.chosen)
+            for part, unit in zip(parts, units)
+        ]
+        result = self._divide(setup, problems, control)
+        intercept = self._mean_intercept(problems, result)
+        solutions = []
+        for p, (part, unit) in enumerate(zip(parts, units)):
+            dual = DualResult(
+                result.status, int(result.iterations[p]), violation=result.violation, alpha=result.model.alphas[p],
+                multipliers=intercept[p : p + 1],
+            )  # fmt: skip
+            solutions.append(Solution(part, dual, unit, 1.0))
+        if ovr:
+            attributes = self._ovr_attributes(setup, X, classes, encoded, solutions)
+        else:
+            attributes = self._attributes(setup, X, classes, encoded, pairs, solutions)
+        attributes |= self._level_attributes(setup, X, attributes["support_"], problems, result)
+        self._publish(result, class_weight_=factors, **attributes)
+        return self
+
+    def _ovr_attributes(
+        self, setup: Setup, X: Any, classes: NDArray[Any], encoded: IntArray, solutions: list[Solution]
+    ) -> dict[str, Any]:
+        """One row of coefficients per class, over the support vectors by class."""
+        rows = setup.rows
+        coef = np.zeros((len(classes), X.shape[0]))
+        for c, s in enumerate(solutions):
+            coef[c] = rows.spread(s.result.alpha, X.shape[0], s.unit)
+            coef[c, rows.member] *= s.pair.y[rows.owner]
+        used = np.flatnonzero(coef.any(axis=0))
+        support = used[np.argsort(encoded[used], kind="stable")]
+        return {
+            "classes_": classes,
+            "support_": support.astype(np.int32),
+            "support_vectors_": self._support(X, support),
+            "n_support_": np.bincount(encoded[support], minlength=len(classes)).astype(np.int32),
+            "dual_coef_": np.ascontiguousarray(coef[:, support]),
+            "intercept_": np.array([float(s.result.multipliers[0]) for s in solutions]),
+            "kkt_violation_": solutions[0].result.violation,
+            "fit_status_": int(solutions[0].result.status is not Status.CONVERGED),
+            "shape_fit_": X.shape,
+            "n_iter_": np.array([s.result.n_iter for s in solutions], np.int32),
+            "_fitted_kernel": setup.kernel,
+            "_gamma": setup.kernel.gamma,
+            "_precision": np.dtype(setup.dtype).name,
+        }
+
+    def _one_per_class(self) -> bool:
+        return len(self.classes_) > 2 and len(self.intercept_) == len(self.classes_) == len(self.dual_coef_)
+
+    def _pair_coef(self) -> FloatArray:
+        return np.asarray(self.dual_coef_) if self._one_per_class() else super()._pair_coef()
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Decision values: (n,) for two classes; else one column per class ("ovr") or per pair ("ovo")."""
+        check_is_fitted(self)
+        values = self._decisions(X, self._pair_coef())
+        if len(self.classes_) == 2:
+            return values.ravel()
+        if self._one_per_class() or self.decision_function_shape == "ovo":
+            return values
+        return ovr_decision(values, len(self.classes_))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class of each sample; several classes vote pair by pair, or the largest decision value wins (ovr)."""
+        check_is_fitted(self)
+        values = self._decisions(X, self._pair_coef())
+        if len(self.classes_) == 2:
+            return np.asarray(self.classes_[(values.ravel() > 0).astype(np.intp)])
+        if not self._one_per_class():
+            n_classes = len(self.classes_)
+            values = ovr_decision(values, n_classes) if self.break_ties else pair_votes(values, n_classes)
+        return np.asarray(self.classes_[np.argmax(values, axis=1)])
+
+
+class DCSVR(RegressorMixin, _Divided):
+    """ε-support vector regression by divide and conquer: exact, or early for a fraction of the time.
+
+    Parameters and attributes not listed here are those of `maxmargin.DCSVC`.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses max(0, |y − f(x)| − epsilon) against ½‖w‖².
+    epsilon : float, default=0.1
+        Half width of the tube inside which errors cost nothing.
+    fit_intercept : bool, default=False
+        As in the paper's classifier. Without it, subtract the mean of y yourself, or early prediction far from the data
+        falls to 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import DCSVR
+    >>> X = np.linspace(0, 6, 2000)[:, None]
+    >>> model = DCSVR(C=10, epsilon=0.05, gamma=1, stop_level=1, random_state=0).fit(X, np.sin(X).ravel())
+    >>> model.level_, model.score(X, np.sin(X).ravel()) > 0.99
+    (1, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        k: int = 4,
+        levels: int | None = None,
+        stop_level: int = 0,
+        early: bool = False,
+        predict_with: str = "early",
+        sample_size: int = 1000,
+        fit_intercept: bool = False,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        random_state: Any = None,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        callback: Callable[[dict[str, float]], Any] | None = None,
+        working_set_size: int | None = None,
+        inner_solver: str = "smo",
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.k = k
+        self.levels = levels
+        self.stop_level = stop_level
+        self.early = early
+        self.predict_with = predict_with
+        self.sample_size = sample_size
+        self.fit_intercept = fit_intercept
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.working_set_size = working_set_size
+        self.inner_solver = inner_solver
+
+    @transactional
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> DCSVR:
+        """Fit to samples X (dense or CSR) and targets y; sample_weight multiplies C per sample, exactly.
+
+        Returns
+        -------
+        self
+        """
+        self._check_common()
+        self._check_divide()
+        check_number("epsilon", self.epsilon, low=0, closed="left", remedy="the half width of the tube")
+        control = self._control()
+        X, y = self._check_X(X, y, y_numeric=True)
+        target = np.ascontiguousarray(y, np.float64)
+        weight = row_weights(X.shape[0], sample_weight)
+        setup = self._setup(X, target, weight, self.C * float(weight.max()))
+        n = len(setup.rows.index)
+        qp = epsilon_svr(target[setup.rows.index], self.epsilon, self.C * setup.rows.weight, self.fit_intercept)
+        problems = [Problem(qp, np.arange(n))]
+        result = self._divide(setup, problems, control)
+        unit = np.full(n, float(self.C))
+        halves = result.model.alphas[0].reshape(2, n)
+        plus, minus = (setup.rows.spread(half, X.shape[0], unit) for half in halves)
+        coef = plus - minus
+        support = np.flatnonzero(coef)
+        attributes = {
+            "support_": support.astype(np.int32),
+            "support_vectors_": self._support(X, support),
+            "n_support_": np.array([len(support)], np.int32),
+            "dual_coef_": coef[None, support],
+            "intercept_": self._mean_intercept(problems, result),
+            "kkt_violation_": result.violation,
+            "fit_status_": int(result.status is not Status.CONVERGED),
+            "shape_fit_": X.shape,
+            "n_iter_": int(result.iterations[0]),
+            "_fitted_kernel": setup.kernel,
+            "_gamma": setup.kernel.gamma,
+            "_precision": np.dtype(setup.dtype).name,
+        }
+        self._publish(result, **attributes, **self._level_attributes(setup, X, support, problems, result))
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predicted target of each sample."""
+        check_is_fitted(self)
+        return self._decisions(X, np.asarray(self.dual_coef_)).ravel()

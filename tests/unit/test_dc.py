@@ -1,0 +1,249 @@
+"""DCSVC and DCSVR as a user meets them: exact and early models, limits, odd data, bad parameters."""
+
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.exceptions import ConvergenceWarning
+
+from maxmargin import DCSVC, DCSVR, SVC, SVR
+
+
+def moons(n=600, seed=0):
+    X, y = make_moons(n, noise=0.25, random_state=seed)
+    return X, np.where(y == 1, "yes", "no")
+
+
+DIVIDED = {"k": 3, "levels": 2, "sample_size": 100, "random_state": 0}
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian", "linear", "sigmoid"])
+def test_exact_equals_svc(kernel, intercept):
+    X, y = moons()
+    same = {"C": 3.0, "kernel": kernel, "gamma": 0.2, "coef0": 1.0 if kernel == "poly" else 0.0, "tol": 1e-4}
+    dc = DCSVC(**same, **DIVIDED, fit_intercept=intercept).fit(X, y)
+    svc = SVC(**same, fit_intercept=intercept).fit(X, y)
+    assert dc.status_ == "converged" and dc.level_ == 0
+    if kernel != "sigmoid":  # not convex: any stationary point is an answer
+        assert dc.objective_ == pytest.approx(svc.objective_, rel=2e-3)
+        np.testing.assert_allclose(dc.decision_function(X), svc.decision_function(X), atol=0.02)
+
+
+def test_exact_equals_svr():
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    y = np.sin(X[:, 0]) + 0.1 * X[:, 1]
+    for intercept in (False, True):
+        dc = DCSVR(C=2.0, **DIVIDED, fit_intercept=intercept, tol=1e-5).fit(X, y)
+        exact = SVR(C=2.0, fit_intercept=intercept, tol=1e-5).fit(X, y)
+        assert dc.objective_ == pytest.approx(exact.objective_, rel=1e-3)
+        np.testing.assert_allclose(dc.predict(X), exact.predict(X), atol=2e-3)
+
+
+@pytest.mark.parametrize("rule", ["early", "all", "bcm"])
+def test_early_with_one_cluster_equals_exact(rule):
+    X, y = moons()
+    one = DCSVC(C=3.0, k=1, levels=1, stop_level=1, random_state=0, tol=1e-6, predict_with=rule).fit(X, y)
+    exact = DCSVC(C=3.0, levels=0, tol=1e-6).fit(X, y)
+    assert one.level_ == 1 and len(one.cluster_intercept_) == 1
+    if rule == "bcm":
+        agree = np.corrcoef(one.decision_function(X), exact.decision_function(X))[0, 1]
+        assert agree > 1 - 1e-6  # an increasing function of the one machine's decision
+    else:
+        np.testing.assert_allclose(one.decision_function(X), exact.decision_function(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_early_prediction_asks_the_cluster_that_training_chose(form):
+    X, y = moons()
+    model = DCSVC(C=3.0, gamma=1.0, stop_level=1, k=4, levels=1, random_state=0).fit(form(X), y)
+    router = model._committee.router
+    cluster = router.cluster(form(X), 1)
+    np.testing.assert_array_equal(cluster[model.support_], model.support_cluster_)
+    values = model.decision_function(form(X))
+    gram = np.exp(-((X[:, None, :] - X[None, :, :]) ** 2).sum(-1))
+    for c in np.unique(cluster):
+        mine, own = cluster == c, model.support_cluster_ == c
+        coef = model.dual_coef_[0, own]
+        expected = gram[np.ix_(mine, model.support_[own])] @ coef + model.cluster_intercept_[c, 0]
+        np.testing.assert_allclose(values[mine], expected, atol=1e-6)
+    np.testing.assert_allclose(model.decision_function(form(X)[5:6]), values[5:6], atol=1e-12)
+    assert model.score(form(X), y) > 0.9
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+@pytest.mark.parametrize("stop_level", [0, 1])
+def test_several_classes_share_the_clusters(multi_class, stop_level):
+    X, y = make_blobs(600, centers=8, cluster_std=1.0, random_state=0)
+    y = y % 4
+    model = DCSVC(C=2.0, gamma=0.5, **DIVIDED, multi_class=multi_class, stop_level=stop_level, fit_intercept=True).fit(X, y)
+    problems = 6 if multi_class == "ovo" else 4
+    assert model.cluster_intercept_.shape[1] == problems and model.score(X, y) > 0.9
+    assert model.decision_function(X).shape == (600, 4)
+    if stop_level == 0 and multi_class == "ovo":
+        exact = SVC(C=2.0, gamma=0.5).fit(X, y)
+        assert (model.predict(X) == exact.predict(X)).mean() > 0.995
+    assert set(clone(model).set_params(predict_with="bcm").fit(X, y).predict(X)) <= set(range(4))
+
+
+@pytest.mark.parametrize("rule", ["early", "all", "bcm"])
+def test_regression_predicts_from_a_level(rule):
+    X = np.random.default_rng(0).uniform(0, 6, size=(800, 1))
+    y = np.sin(X).ravel()
+    model = DCSVR(C=10.0, gamma=2.0, epsilon=0.02, **DIVIDED, stop_level=1, predict_with=rule).fit(X, y)
+    assert model.level_ == 1 and np.isfinite(model.predict(X)).all()
+    if rule == "early":
+        assert model.score(X, y) > 0.99
+
+
+def test_precomputed_and_callable_kernels():
+    X, y = moons(300)
+
+    def gram(a, b):
+        return np.exp(-((a[:, None, :] - b[None, :, :]) ** 2).sum(-1))
+
+    plan = {"k": 3, "levels": 1, "stop_level": 1, "random_state": 0, "C": 2.0}
+    called = DCSVC(kernel=gram, **plan).fit(X, y)
+    given = DCSVC(kernel="precomputed", **plan).fit(gram(X, X), y)
+    assert called.score(X, y) > 0.9 and given.score(gram(X, X), y) > 0.9
+    exact = DCSVC(kernel=gram, k=3, levels=1, C=2.0, tol=1e-5).fit(X, y)
+    native = SVC(gamma=1.0, C=2.0, fit_intercept=False, tol=1e-5).fit(X, y)
+    assert exact.objective_ == pytest.approx(native.objective_, rel=1e-3)
+
+
+@pytest.mark.parametrize("stop_level", [0, 1])
+def test_weights_equal_repeated_rows(stop_level):
+    X, y = moons(300)
+    weight = np.random.default_rng(0).integers(0, 3, size=300)
+    params = {"C": 2.0, "k": 3, "levels": 1, "stop_level": stop_level, "random_state": 0, "gamma": 1.0}
+    weighted = DCSVC(**params).fit(X, y, sample_weight=weight)
+    repeated = DCSVC(**params).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-9)
+    balanced = DCSVC(**params, class_weight="balanced").fit(X, y)
+    assert balanced.class_weight_.shape == (2,)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky", "sequential"])
+def test_any_joblib_backend_and_thread_count_gives_the_same(backend):
+    X, y = moons(700)
+    params = {"C": 2.0, "gamma": 2.0, "k": 4, "levels": 2, "random_state": 0}
+    alone = [DCSVC(**params, n_jobs=1, stop_level=stop).fit(X, y) for stop in (1, 0)]
+    for stop, one in zip((1, 0), alone):
+        with joblib.parallel_config(backend, n_jobs=1 if backend == "sequential" else 2):
+            other = DCSVC(**params, n_jobs=2, stop_level=stop).fit(X, y)
+        np.testing.assert_allclose(other.decision_function(X), one.decision_function(X), atol=1e-6)
+        assert other.levels_["clusters"].tolist() == one.levels_["clusters"].tolist()
+
+
+def test_time_limit_keeps_the_best_level_finished():
+    X, y = moons(3000)
+    stop_at = {"level": 2}
+    model = DCSVC(C=10.0, gamma=5.0, k=3, levels=3, random_state=0, callback=lambda row: row["level"] == stop_at["level"])
+    model.fit(X, y)
+    assert model.status_ == "callback at level 2" and model.level_ == 2
+    assert [*model.levels_["level"]] == [3, 2] and model.score(X, y) > 0.9
+    with pytest.warns(ConvergenceWarning, match="level"):
+        hurried = DCSVC(C=10.0, gamma=5.0, random_state=0, max_time=1e-6).fit(X, y)
+    assert hurried.status_.startswith("max_time at level") and np.isfinite(hurried.decision_function(X)).all()
+
+
+def test_time_up_on_the_way_to_the_optimum():
+    X, y = moons(400)
+    seen = []
+    model = DCSVC(C=2.0, k=2, levels=1, random_state=0, callback=lambda row: seen.append(row) or len(seen) == 2).fit(X, y)
+    assert [*model.levels_["stage"]] == ["level", "refine"] and model.status_ == "callback at level 0"
+    assert np.isnan(model.dual_gap_) and model.score(X, y) > 0.85  # the whole problem's gap is not known yet
+
+
+@pytest.mark.parametrize("stop_level", [0, 1])
+def test_odd_data(stop_level):
+    same = DCSVC(k=4, levels=2, stop_level=stop_level, random_state=0)
+    X, y = np.ones((50, 2)), np.arange(50) % 2
+    assert np.isfinite(same.fit(X, y).decision_function(X)).all()
+    few = DCSVC(k=100, levels=2, stop_level=stop_level, random_state=0).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+    assert few.predict([[0.0]]).shape == (1,)
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(80, 2)), 50 + rng.normal(size=(80, 2))])
+    apart = DCSVC(k=2, levels=1, stop_level=stop_level, gamma=0.5, random_state=0).fit(X, np.repeat([0, 1], 80))
+    assert apart.score(X, np.repeat([0, 1], 80)) == 1.0
+    far = apart.decision_function([[1e6, -1e6], [0.0, 0.0]])
+    assert np.isfinite(far).all()
+    if stop_level:  # both clusters have one class: constants, no support vectors
+        assert len(apart.support_) == 0 and sorted(apart.cluster_intercept_.ravel()) == [-1.0, 1.0]
+
+
+def test_levels_are_fewer_for_small_data_and_early_means_64_clusters():
+    X, y = moons(500)
+    assert len(DCSVC(random_state=0).fit(X[:150], y[:150]).levels_) == 1
+    assert DCSVC(random_state=0, stop_level=1).fit(X, y).levels_["clusters"].tolist() == [4]
+    X, y = moons(7000)
+    early = DCSVC(early=True, random_state=0, gamma=2.0, C=5.0).fit(X, y)
+    assert early.level_ == 3 and early.levels_["clusters"][-1] >= 64
+    assert early.timings_["whole"] == 0 and early.score(X, y) > 0.9
+
+
+def test_models_survive_pickling():
+    X, y = moons(300)
+    model = DCSVC(k=4, levels=1, stop_level=1, random_state=0).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+def test_float32_data_stays_float32():
+    X, y = moons(300)
+    model = DCSVC(k=4, levels=1, stop_level=1, random_state=0).fit(X.astype(np.float32), y)
+    assert model.support_vectors_.dtype == np.float32
+    np.testing.assert_allclose(model.decision_function(X), model.decision_function(X.astype(np.float32)), atol=1e-6)
+
+
+def test_max_iter_is_reported_as_such():
+    X, y = moons(2000)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        model = DCSVC(C=100.0, gamma=20.0, k=2, levels=1, max_iter=1, working_set_size=16, random_state=0).fit(X, y)
+    assert model.status_ == "max_iter"
+
+
+def test_verbose_shows_levels_and_clusters(capsys):
+    X, y = moons(600)
+    DCSVC(k=3, levels=2, random_state=0, verbose=True).fit(X, y)
+    shown = capsys.readouterr().err
+    assert all(word in shown for word in ("level 2", "level 1", "refine", "whole problem"))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"k": 0}, "k=0 must be an integer"),
+        ({"k": 2.5}, "k=2.5 must be an integer"),
+        ({"levels": -1}, "levels=-1"),
+        ({"levels": 2, "stop_level": 3}, "stop_level=3 is below the bottom"),
+        ({"stop_level": -1}, "stop_level=-1"),
+        ({"early": True, "stop_level": 1}, "early=True chooses the level itself"),
+        ({"predict_with": "vote"}, "predict_with='vote' is unknown"),
+        ({"sample_size": 1}, "sample_size=1"),
+        ({"multi_class": "all"}, "multi_class='all' is unknown"),
+        ({"C": 0}, "C=0 must be a number"),
+        ({"n_jobs": 0}, "n_jobs=0"),
+    ],
+)
+def test_bad_parameters_get_clear_errors(params, message):
+    X, y = moons(60)
+    with pytest.raises(ValueError, match=message):
+        DCSVC(**params).fit(X, y)
+
+
+def test_a_failed_fit_leaves_the_model_as_it_was():
+    X, y = moons(200)
+    model = DCSVC(k=2, levels=1, random_state=0).fit(X, y)
+    before = model.decision_function(X)
+    with pytest.raises(ValueError, match="classes has to be greater than one"):
+        model.fit(X, np.zeros(200))
+    np.testing.assert_array_equal(model.decision_function(X), before)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y)

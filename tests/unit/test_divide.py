@@ -1,0 +1,181 @@
+"""Divide and conquer: clusters, Lemma 1, Theorem 1, warm starts and refine, on small data."""
+
+import numpy as np
+import pytest
+
+from maxmargin.decomposition.solver import Options, solve
+from maxmargin.divide.clustering import clustering_kernel, gram_matrix, kernel_kmeans, nearest_in, partition
+from maxmargin.divide.early import drained, fit_sigmoid
+from maxmargin.divide.levels import DivideAndConquer, Plan, Problem
+from maxmargin.divide.subproblem import KernelData
+from maxmargin.problem.certificates import certify
+from maxmargin.problem.formulations import c_svc, epsilon_svr
+from maxmargin.problem.kernels import Kernel
+from maxmargin.runtime import Control, run
+
+TOL = 1e-6
+
+
+def clouds(n=240, seed=0):
+    """Labels are noisy, so that every cluster has both classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) + 4 * rng.integers(0, 3, size=(n, 1))
+    return X, np.where(rng.random(n) < 0.5, 1.0, -1.0)
+
+
+def divided(X, qp, plan, kernel=None):
+    data = KernelData(X, kernel or Kernel("rbf", 0.5), np.arange(len(X)), np.float64, 1)
+    solver = DivideAndConquer([Problem(qp, np.arange(len(X)))], data, Options(tol=TOL), plan)
+    return solver, run(solver, Control())
+
+
+def dual(gram, qp, alpha):
+    """f(alpha) = ½ aᵀQa + pᵀa."""
+    beta = (qp.sign * alpha).reshape(-1, qp.n).sum(axis=0)
+    return 0.5 * beta @ gram @ beta + qp.linear @ alpha
+
+
+def test_kernel_kmeans_finds_separate_clouds_and_leaves_no_cluster_empty():
+    rng = np.random.default_rng(0)
+    cloud = np.repeat(np.arange(3), 20)
+    X = rng.normal(scale=0.1, size=(60, 2)) + 10 * cloud[:, None]
+    label = kernel_kmeans(Kernel("rbf", 0.01)(X, X), 3, rng)
+    assert len({tuple(np.unique(label[cloud == c])) for c in range(3)}) == 3
+    assert np.bincount(kernel_kmeans(np.ones((30, 30)), 7, rng), minlength=7).min() >= 1
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_assignment_is_the_nearest_centre_in_feature_space(native):
+    X, _ = clouds(200)
+    kernel = Kernel("rbf", 0.3) if native else Kernel("callable", function=lambda a, b: Kernel("rbf", 0.3)(a, b))
+    source = KernelData(X, kernel, np.arange(200), np.float64, 2).source()
+    part = drained(partition(source, source, np.arange(200), 6, 80, np.random.default_rng(0)))
+    gram, centers = gram_matrix(source, np.arange(200)), part.centers
+    groups = np.split(centers.rows, centers.end[:-1])
+    distance = np.array([gram[np.ix_(g, g)].mean() - 2 * gram[:, g].mean(axis=1) for g in groups]).T
+    np.testing.assert_array_equal(part.label, np.argmin(distance, axis=1))
+    again = drained(centers.assign(np.arange(200), nearest_in(source)))
+    np.testing.assert_array_equal(again, part.label)
+
+
+def test_a_narrow_kernel_is_widened_for_clustering_only_as_far_as_needed():
+    X = np.random.default_rng(0).normal(size=(100, 5))
+    rows = np.arange(100)
+    assert 0.01 < clustering_kernel(Kernel("rbf", 50.0), X, rows).gamma < 0.5
+    assert clustering_kernel(Kernel("rbf", 1e-3), X, rows).gamma == 1e-3
+    assert clustering_kernel(Kernel("poly", 50.0), X, rows).gamma == 50.0
+
+
+def test_clusters_far_above_the_mean_are_split_and_routing_follows(monkeypatch):
+    monkeypatch.setattr("maxmargin.divide.clustering._SMALL", 20)
+    rng = np.random.default_rng(1)
+    X, narrow = rng.normal(size=(915, 5)), Kernel("rbf", 20.0)  # nearly all pairs are infinitely far apart
+    source = KernelData(X, narrow, np.arange(915), np.float64, 1).source()
+    part = drained(partition(source, source, np.arange(915), 16, 100, rng))
+    assert part.centers.children and part.n_clusters > 16
+    assert np.bincount(part.label).max() <= 4 * 915 / 16
+    assert part.label.max() < part.n_clusters
+    np.testing.assert_array_equal(drained(part.centers.assign(np.arange(915), nearest_in(source))), part.label)
+    kept = part.centers.sampled()
+    own = KernelData(X[kept], narrow, np.arange(len(kept)), np.float64, 1).source()
+    moved = drained(part.centers.renumbered(kept).assign(np.arange(len(kept)), nearest_in(own)))
+    np.testing.assert_array_equal(moved, part.label[kept])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lemma_1_and_theorem_1(seed):
+    """The concatenated solution is optimal for the block kernel, and within ½ C² D(π) of the optimum."""
+    X, y = clouds(seed=seed)
+    C, gram = 2.0, Kernel("rbf", 0.5)(X, X)
+    qp = c_svc(y, np.full(len(y), C), False)
+    _, result = divided(X, qp, Plan(k=4, levels=1, stop_level=1, sample_size=100, seed=seed))
+    label, alpha = result.model.partition.label, result.model.alphas[0]
+    assert len(np.unique(label)) > 1
+    same = label[:, None] == label[None, :]
+    certificate = certify(qp, gram * same, alpha, np.empty(0))
+    assert certificate.violation <= 2 * TOL and certificate.infeasibility <= 1e-9
+    data = KernelData(X, Kernel("rbf", 0.5), np.arange(len(X)), np.float64, 1)
+    best = solve(qp, data.source(), Options(tol=TOL))
+    difference = dual(gram, qp, alpha) - dual(gram, qp, best.alpha)
+    assert -1e-6 <= difference <= 0.5 * C**2 * np.abs(gram[~same]).sum()
+
+
+def test_bound_on_all_points_is_theorem_1s():
+    X, y = clouds(120)
+    qp = c_svc(y, np.full(120, 2.0), False)
+    _, result = divided(X, qp, Plan(k=4, levels=1, stop_level=1, sample_size=120))
+    label = result.model.partition.label
+    between = label[:, None] != label[None, :]
+    expected = 0.5 * 2.0**2 * np.abs(Kernel("rbf", 0.5)(X, X)[between]).sum()
+    assert result.levels["bound"][0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("task", ["svc", "svr"])
+def test_levels_lead_to_the_optimum_of_the_whole_problem(task, intercept):
+    X, y = clouds(300, seed=3)
+    gram, upper = Kernel("rbf", 0.5)(X, X), np.full(300, 3.0)
+    qp = c_svc(y, upper, intercept) if task == "svc" else epsilon_svr(X[:, 0] + y, 0.1, upper, intercept)
+    _, result = divided(X, qp, Plan(k=3, levels=2, sample_size=100))
+    certificate = certify(qp, gram, result.model.alphas[0], result.model.intercept[0, : len(qp.targets)])
+    assert str(result.status) == "converged" and result.model.level == 0
+    assert certificate.violation <= 3 * TOL
+    assert [*result.levels["stage"]] == ["level", "level", "refine", "whole"]
+    assert result.levels["objective"][-1] == pytest.approx(dual(gram, qp, result.model.alphas[0]))
+
+
+def test_each_levels_objective_is_at_least_the_next_ones():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2)) + 3 * rng.integers(0, 4, size=(600, 2))
+    y = np.where(np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=600) > 0, 1.0, -1.0)
+    gram, qp = Kernel("rbf", 2.0)(X, X), c_svc(y, np.full(600, 5.0), False)
+    values = []
+    for stop in (3, 2, 1, 0):
+        _, result = divided(X, qp, Plan(k=3, levels=3, stop_level=stop, sample_size=200, seed=1), Kernel("rbf", 2.0))
+        values.append(dual(gram, qp, result.model.alphas[0]))
+    assert values[0] > values[1] > values[2] > values[3]
+
+
+def test_adaptive_clustering_samples_only_support_vectors():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2))
+    qp = c_svc(np.where(X[:, 0] > 0.1 * rng.normal(size=500), 1.0, -1.0), np.full(500, 1.0), False)
+    plans = [Plan(k=2, levels=2, stop_level=stop, sample_size=60) for stop in (2, 1)]
+    below, above = (divided(X, qp, plan)[1] for plan in plans)
+    support = np.flatnonzero(below.model.alphas[0])
+    np.testing.assert_array_equal(below.samples[0], above.samples[0])
+    assert len(support) < 400 and np.isin(above.samples[1], support).all()
+    assert not np.isin(above.samples[0], support).all()
+
+
+def test_refine_leaves_no_stale_alpha():
+    X, y = clouds(300, seed=5)
+    qp = c_svc(y, np.full(300, 3.0), False)
+    data = KernelData(X, Kernel("rbf", 0.5), np.arange(300), np.float64, 1)
+    solver = DivideAndConquer([Problem(qp, np.arange(300))], data, Options(tol=TOL), Plan(k=4, levels=1, sample_size=100))
+    stopped = run(solver, Control(callback=lambda row: solver.table[-1][0] == "refine"))
+    alpha = stopped.model.alphas[0]
+    level = divided(X, qp, Plan(k=4, levels=1, stop_level=1, sample_size=100))[1].model.alphas[0]
+    gram, inside = Kernel("rbf", 0.5)(X, X), np.flatnonzero(level)
+    assert (alpha[level == 0] == 0).all()
+    block = c_svc(y[inside], np.full(len(inside), 3.0), False)
+    assert certify(block, gram[np.ix_(inside, inside)], alpha[inside], np.empty(0)).violation <= 2 * TOL
+
+
+def test_known_f_saves_its_computation_and_changes_nothing():
+    X, y = clouds(300)
+    qp = c_svc(y, np.full(300, 1.0), True)
+    source = KernelData(X, Kernel("rbf", 0.5), np.arange(300), np.float64, 1).source()
+    first = solve(qp, source, Options(tol=1e-2))
+    plain = solve(qp, source, Options(tol=TOL), alpha=first.alpha)
+    known = solve(qp, source, Options(tol=TOL), alpha=first.alpha, f=first.f.copy())
+    np.testing.assert_allclose(known.f, plain.f, atol=1e-4)
+    assert known.objective == pytest.approx(plain.objective, rel=1e-6)
+
+
+def test_sigmoid_recovers_the_model_that_made_the_labels():
+    rng = np.random.default_rng(0)
+    f = rng.normal(size=20000)
+    sign = np.where(rng.random(20000) < 1 / (1 + np.exp(-(2 * f - 0.5))), 1.0, -1.0)
+    slope, shift = fit_sigmoid(f, sign, np.ones(20000))
+    assert slope == pytest.approx(2, abs=0.1) and shift == pytest.approx(-0.5, abs=0.1)
