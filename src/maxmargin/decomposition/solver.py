@@ -30,6 +30,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 MB = 1 << 20
+MOST_STEPS = 10**7  # and a thousand per sample: a problem that wants more (unscaled features) will not end in sensible time
+HIT_COST = 0.8  # what a cached row saves of the time of a computed one, about
 SHRINK_EVERY = 10  # turns; a look costs one pass over the active samples, a cut one pass over the cached rows
 
 
@@ -105,7 +107,7 @@ class Decomposition:
         self.working_set = WorkingSet(self.size, self.size // 2)
         self.dual = 0.0
         self.violation = np.inf
-        self.seconds_per_value = 0.0  # of the kernel, measured
+        self.values = 0.0  # kernel values computed in updates so far
         self.timings = dict.fromkeys(("start", "select", "tile", "inner", "update", "shrink"), 0.0)
         self.counts = dict.fromkeys(("inner_steps", "rows", "cache_hits", "unshrinks", "inner_fallbacks"), 0)
 
@@ -120,7 +122,7 @@ class Decomposition:
             self.left: list[tuple[IntArray, FloatArray]] = []  # inactive samples, and the β that their f reflects
             self.dual = self._dual_value()
         progress = _Progress(self.dual)
-        checked = False
+        checked = looked = False
         while True:
             extremes = self._extremes()
             self.violation = self._violation(extremes)
@@ -136,13 +138,17 @@ class Decomposition:
             gain = self._turn(extremes)
             support = int(np.count_nonzero(self.beta))
             yield Turn(self.dual, np.nan, self.violation, support, {"active": float(self.part.size)})
-            if progress.stalled(gain, self.dual):
-                if not self.left:
-                    return Status.STALLED
-                yield from self._unshrink()
-                progress = _Progress(self.dual)
             if self._no_time_left():
                 return Status.MAX_TIME
+            if self.counts["inner_steps"] > MOST_STEPS + 1000 * self.qp.n:
+                return Status.STALLED
+            if progress.stalled(gain, self.dual):
+                if looked or not self.left:
+                    return Status.STALLED
+                looked = True  # once: a sample left out may be what is missing
+                yield from self._unshrink()
+                progress = _Progress(self.dual)
+                continue
             if self.options.shrinking and progress.turns % SHRINK_EVERY == 0:
                 self._shrink()
 
@@ -172,13 +178,11 @@ class Decomposition:
             self.beta.ravel()[variables] = beta
             change = np.bincount(column, weights=delta, minlength=len(samples))
             moved = change != 0
-            start = time.perf_counter()
+            rows = int(moved.sum())
             hits = self.kernel.update(self.part, samples[moved], change[moved])
-            computed = (int(moved.sum()) - hits) * self.part.size
-            if computed > 0:
-                self.seconds_per_value = (time.perf_counter() - start) / computed
-            self.counts["rows"] += int(moved.sum())
+            self.counts["rows"] += rows
             self.counts["cache_hits"] += hits
+            self.values += (rows - HIT_COST * hits) * self.part.size
         # ½ βᵀKβ − cᵀβ is quadratic, so its change is the mean of the slopes at both ends.
         gain = 0.5 * float(delta @ (score + new_score))
         self.dual += gain
@@ -281,7 +285,7 @@ class Decomposition:
         if self.deadline is None or not self.left:
             return False
         values = sum(len(ids) for ids, _ in self.left) * int(np.count_nonzero(self.beta.any(axis=0)))
-        return time.perf_counter() + values * self.seconds_per_value > self.deadline
+        return time.perf_counter() + values * self.timings["update"] / max(self.values, 1.0) > self.deadline
 
     def _full_extremes(self) -> FloatArray:
         """As _extremes, over all samples: for when f is up to date everywhere."""
