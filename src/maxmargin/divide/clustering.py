@@ -10,8 +10,7 @@ A centre is its sampled points, so routing a new point is the rule that training
 - A narrow kernel sees nothing: on covtype with γ = 32 nearly all pairs have K = 0, all points are equally far from all
   centres, and 64 clusters put 93 % of the kernel's off-diagonal mass between clusters, one cluster with a third of all
   points. So rbf and laplacian kernels are widened, for clustering only, until the mean distance of two points is one
-  width. Points close under the narrow kernel are close under the wide one: the 93 % become 9 %, the largest cluster
-  4 times the mean.
+  width. Points close under the narrow kernel are close under the wide one, and the 93 % become 9 %.
 - Random labels end in different clusters each time. Coarse levels, where a cut through a dense region costs most, try
   several and keep the one that separates least of the machine's own kernel (the bound of Theorem 1) with least
   imbalance.
@@ -44,7 +43,7 @@ Nearest = Callable[[IntArray, IntArray, IntArray, FloatArray], Steps]
 _ITERATIONS = 20
 _RESTARTS = 8  # of kernel k-means at most; 64 / k of them, as fine levels gain little and take longer
 _BALANCE = 0.02  # separating 2 % of the kernel is worth one more Σ n_c² of equal clusters
-_FAR_ABOVE_MEAN = 4.0  # clusters larger than this many times the mean are split,
+_FAR_ABOVE_MEAN = 2.0  # clusters larger than this many times the mean are split,
 _SMALL = 2000  # unless they are so small that their QP takes a few milliseconds
 _SPLIT_SAMPLE = 32  # sampled points per part of a split
 

@@ -30,6 +30,7 @@ IntArray = NDArray[np.int64]
 T = TypeVar("T")
 
 _NO_SIGMOID = (1.0, 0.0)
+_SIGMOID_POINTS = 1000  # of a cluster: two numbers are fitted
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,8 @@ def trust_of(model: LevelModel, problems: Sequence[Problem], regression: bool) -
                 residual = min(_variance(target[mine] - f, weight[mine], mean=False), variance)
                 trust[c, p, 0] = 1 / max(residual, 1e-12 * variance)
             else:
-                trust[c, p] = fit_sigmoid(f, qp.sign[mine], weight[mine])
+                some = slice(None, None, max(1, len(mine) // _SIGMOID_POINTS))
+                trust[c, p] = fit_sigmoid(f[some], qp.sign[mine][some], weight[mine][some])
         empty = np.bincount(label, minlength=len(trust)) == 0
         trust[empty, p] = (prior[p], 0.0) if regression else (0.0, prior[p])  # no say
     return trust, prior
