@@ -196,9 +196,11 @@ class Decomposition:
             with _clock(self.timings, "start"):
                 everyone = np.arange(self.qp.n)
                 coef = self.beta.sum(axis=0)[support]
+                f = np.zeros(self.qp.n)  # set as a whole: a run stopped on the way begins again in result()
                 for piece in self.kernel.pieces(self.qp.n, len(support)):
-                    self.f[piece] += self.kernel.sum(everyone[piece], support, coef)
+                    f[piece] = self.kernel.sum(everyone[piece], support, coef)
                     yield None
+                self.f = f
 
     def _extremes(self) -> FloatArray:
         """(max_up per group, min_low per group) over the active samples of all ranks."""
@@ -264,11 +266,13 @@ class Decomposition:
         start = time.perf_counter()
         self.counts["unshrinks"] += 1
         now = self.beta.sum(axis=0)
+        f = self.f.copy()  # set as a whole: a run stopped on the way must not count a piece twice
         for ids, then in self.left:
             moved = np.flatnonzero(now != then)
             for piece in self.kernel.pieces(len(ids), len(moved)):
-                self.f[ids[piece]] += self.kernel.sum(ids[piece], moved, (now - then)[moved])
+                f[ids[piece]] += self.kernel.sum(ids[piece], moved, (now - then)[moved])
                 yield None
+        self.f = f
         self.f[self.part.active] = self.part.f
         extremes = self._full_extremes()
         self.violation = self._violation(extremes)
@@ -318,6 +322,9 @@ class Decomposition:
             if status is not Status.CONVERGED and self.left:  # stopped while shrunk: report on the whole problem
                 for _ in self._unshrink():
                     pass
+        else:  # stopped before the first turn
+            for _ in self._initial_f():
+                pass
         alpha = (self.qp.sign * self.beta.ravel()) + 0.0
         score = (self.center - self.f).ravel()
         multipliers, violation = _multipliers(self.qp, self.beta.ravel(), self.lo.ravel(), self.hi.ravel(), score)
