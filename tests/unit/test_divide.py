@@ -6,7 +6,8 @@ import pytest
 from maxmargin.decomposition.solver import Options, solve
 from maxmargin.divide.clustering import clustering_kernel, gram_matrix, kernel_kmeans, nearest_in, partition
 from maxmargin.divide.early import drained, fit_slope
-from maxmargin.divide.levels import DivideAndConquer, Plan, Problem
+from maxmargin.divide.levels import DivideAndConquer
+from maxmargin.divide.model import Plan, Problem
 from maxmargin.divide.subproblem import KernelData
 from maxmargin.problem.certificates import certify
 from maxmargin.problem.formulations import c_svc, epsilon_svr

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from maxmargin.data.matrix import as_matrix
 from maxmargin.decomposition.rows import Samples
 from maxmargin.divide.clustering import Centers, nearest_native, nearest_of_blocks
-from maxmargin.divide.levels import LevelModel, Problem
+from maxmargin.divide.model import LevelModel, Problem
 from maxmargin.problem.kernels import Kernel, checked_block
 
 FloatArray = NDArray[np.float64]
