@@ -7,7 +7,6 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.exceptions import ConvergenceWarning
 
@@ -88,7 +87,8 @@ def test_several_classes_share_the_clusters(multi_class, stop_level):
     if stop_level == 0 and multi_class == "ovo":
         exact = SVC(C=2.0, gamma=0.5).fit(X, y)
         assert (model.predict(X) == exact.predict(X)).mean() > 0.995
-    assert set(clone(model).set_params(predict_with="bcm").fit(X, y).predict(X)) <= set(range(4))
+    for rule, better_than in (("all", 0.6), ("bcm", 0.4)):  # guessing: 0.25
+        assert model.set_params(predict_with=rule).score(X, y) > better_than
 
 
 @pytest.mark.parametrize("rule", ["early", "all", "bcm"])

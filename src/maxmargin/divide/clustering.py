@@ -131,8 +131,8 @@ def kernel_kmeans(gram: FloatArray, k: int, rng: np.random.Generator) -> IntArra
     diagonal = np.diagonal(gram)
     for _ in range(_ITERATIONS):
         distance, _ = _distances(gram, label, k)
-        new = np.argmin(distance, axis=1)
-        _fill_empty(new, k, distance[np.arange(len(gram)), new] + diagonal)
+        new = np.argmin(distance, axis=0)
+        _fill_empty(new, k, distance[new, np.arange(len(gram))] + diagonal)
         if np.array_equal(new, label):
             break
         label = new
@@ -140,13 +140,13 @@ def kernel_kmeans(gram: FloatArray, k: int, rng: np.random.Generator) -> IntArra
 
 
 def _distances(gram: FloatArray, label: IntArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """(‖φ(x) − μ_c‖² − K(x, x) for each point and cluster, offset_c)."""
+    """(‖φ(x) − μ_c‖² − K(x, x), clusters × points; offset_c). Whole rows are added, which is what vectors do well."""
     order = np.argsort(label, kind="stable")
     size = np.bincount(label, minlength=k)
     start = np.cumsum(size) - size
-    mean = np.add.reduceat(gram[:, order], start, axis=1) / size
-    offset = np.add.reduceat(mean[order, label[order]], start) / size
-    return offset - 2 * mean, offset
+    mean = np.add.reduceat(gram[order], start, axis=0) / size[:, None]
+    offset = np.add.reduceat(mean[label[order], order], start) / size
+    return offset[:, None] - 2 * mean, offset
 
 
 def _fill_empty(label: IntArray, k: int, distance: FloatArray) -> None:

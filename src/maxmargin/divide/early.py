@@ -2,8 +2,9 @@
 
     early    f(x) = Σ_{i in cluster of x} coef_i K(x, x_i) + b_cluster      the cluster by the rule that training used
     all      f(x) = Σ_i coef_i K(x, x_i) + b                                b the mean over clusters, by size
-    bcm      each cluster's model votes on every x: its f_c becomes a probability by a sigmoid fitted on its own training
-             points (Platt), and  logit p(x) = Σ_c logit p_c(x) − (clusters − 1) logit(prior)      (Tresp 2000)
+    bcm      each cluster's model votes on every x: logit p_c(x) = slope_c f_c(x) + logit(prior), the slope fitted on its
+             own training points, so that far from its data it says no more than the prior, and
+             logit p(x) = Σ_c logit p_c(x) − (clusters − 1) logit(prior)      (Tresp 2000)
              Regression: f(x) = Σ_c f_c(x)/v_c / (Σ_c 1/v_c − (clusters − 1)/v), v_c the variance of the cluster's
              residuals, at most that of the targets, v.
 
@@ -22,15 +23,14 @@ from numpy.typing import NDArray
 from maxmargin.data.matrix import as_matrix
 from maxmargin.decomposition.rows import Samples
 from maxmargin.divide.clustering import Centers, nearest_native, nearest_of_blocks
-from maxmargin.divide.levels import LevelModel, Problem
+from maxmargin.divide.model import LevelModel, Problem
 from maxmargin.problem.kernels import Kernel, checked_block
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 T = TypeVar("T")
 
-_NO_SIGMOID = (1.0, 0.0)
-_SIGMOID_POINTS = 1000  # of a cluster: two numbers are fitted
+_SLOPE_POINTS = 1000  # of a cluster: one number is fitted
 
 
 @dataclass(frozen=True)
@@ -88,37 +88,23 @@ def groups(cluster: IntArray) -> Iterator[tuple[int, IntArray]]:
             yield int(cluster[some[0]]), some
 
 
-def fit_sigmoid(f: FloatArray, sign: FloatArray, weight: FloatArray, iterations: int = 50) -> tuple[float, float]:
-    """(slope, shift) of p(+1 | f) = 1 / (1 + exp(−slope·f − shift)) by Newton, with Platt's smoothed targets."""
+def fit_slope(f: FloatArray, sign: FloatArray, weight: FloatArray, shift: float, iterations: int = 50) -> float:
+    """The slope ≥ 0 of p(+1 | f) = 1 / (1 + exp(−slope·f − shift)), by Newton, with Platt's smoothed targets."""
     plus, minus = float(weight[sign > 0].sum()), float(weight[sign < 0].sum())
-    if plus == 0 or minus == 0:
-        return _NO_SIGMOID
+    if plus == 0 or minus == 0:  # a constant has no say outside its cluster
+        return 0.0
     target = np.where(sign > 0, (plus + 1) / (plus + 2), 1 / (minus + 2))
-    a, b = 0.0, float(np.log((plus + 1) / (minus + 1)))
-    value = _loss(a, b, f, target, weight)
+    slope, value = 0.0, np.inf
     for _ in range(iterations):
-        p = 1 / (1 + np.exp(-np.clip(a * f + b, -500, 500)))
-        residual, curvature = weight * (p - target), weight * p * (1 - p)
-        gradient = np.array([residual @ f, residual.sum()])
-        hessian = np.array([[curvature @ (f * f), curvature @ f], [curvature @ f, curvature.sum()]])
-        step = np.linalg.solve(hessian + 1e-9 * (1 + np.trace(hessian)) * np.eye(2), gradient)
-        size = 1.0
-        while size > 1e-6:
-            new = _loss(a - size * step[0], b - size * step[1], f, target, weight)
-            if new <= value - 1e-4 * size * float(gradient @ step):
-                break
-            size *= 0.5
-        else:
+        z = slope * f + shift
+        new = float(weight @ (np.logaddexp(0, z) - target * z))
+        if value - new <= 1e-7 * abs(new):
             break
-        a, b, before, value = a - size * step[0], b - size * step[1], value, new
-        if before - value <= 1e-7 * abs(before):
-            break
-    return float(a), float(b)
-
-
-def _loss(a: float, b: float, f: FloatArray, target: FloatArray, weight: FloatArray) -> float:
-    z = a * f + b
-    return float(weight @ (np.logaddexp(0, z) - target * z))
+        value = new
+        p = 1 / (1 + np.exp(-np.clip(z, -500, 500)))
+        gradient, curvature = float((weight * (p - target)) @ f), float((weight * p * (1 - p)) @ (f * f))
+        slope = max(0.0, slope - gradient / max(curvature, np.finfo(float).tiny))
+    return slope
 
 
 class Expansion:
@@ -158,14 +144,13 @@ class Expansion:
 class Committee:
     """A level's model for prediction: where each support vector belongs, each cluster's intercepts, and its trust.
 
-    classification: `trust` holds a sigmoid (slope, shift) per cluster and problem, `prior` the logit of +1;
-    regression: `trust` holds 1/v_c in its first place, `prior` is 1/v.
+    classification: `trust` is the slope of the cluster's logit, `prior` the logit of +1; regression: 1/v_c and 1/v.
     """
 
     router: Router | None  # None: one cluster
     cluster: IntArray  # of each support vector
     intercept: FloatArray  # clusters × problems
-    trust: FloatArray  # clusters × problems × 2
+    trust: FloatArray  # clusters × problems
     prior: FloatArray  # per problem
     regression: bool
 
@@ -191,11 +176,8 @@ class Committee:
         for c in range(len(self.intercept)):
             mine = columns.get(c, none)
             f = sums(points, mine, coef[:, mine]) + self.intercept[c]
-            if self.regression:
-                top += f * self.trust[c, :, 0]
-                weight += self.trust[c, :, 0]
-            else:
-                top += self.trust[c, :, 0] * f + self.trust[c, :, 1] - self.prior
+            top += self.trust[c] * f
+            weight += self.trust[c]
         if self.regression:
             return np.asarray(top / (weight - (len(self.intercept) - 1) * self.prior))
         return np.asarray(top + self.prior)
@@ -203,8 +185,7 @@ class Committee:
 
 def trust_of(model: LevelModel, problems: Sequence[Problem], regression: bool) -> tuple[FloatArray, FloatArray]:
     """(trust, prior) of a committee, from the training points of each cluster."""
-    trust = np.zeros((len(model.intercept), len(problems), 2))
-    trust[:, :, 0] = 1.0
+    trust = np.ones((len(model.intercept), len(problems)))
     prior = np.zeros(len(problems))
     for p, problem in enumerate(problems):
         qp, weight = problem.qp, problem.qp.upper[: problem.qp.n]
@@ -222,12 +203,12 @@ def trust_of(model: LevelModel, problems: Sequence[Problem], regression: bool) -
             f = model.f[p][mine] + model.intercept[c, p]
             if regression:
                 residual = min(_variance(target[mine] - f, weight[mine], mean=False), variance)
-                trust[c, p, 0] = 1 / max(residual, 1e-12 * variance)
+                trust[c, p] = 1 / max(residual, 1e-12 * variance)
             else:
-                some = slice(None, None, max(1, len(mine) // _SIGMOID_POINTS))
-                trust[c, p] = fit_sigmoid(f[some], qp.sign[mine][some], weight[mine][some])
+                some = slice(None, None, max(1, len(mine) // _SLOPE_POINTS))
+                trust[c, p] = fit_slope(f[some], qp.sign[mine][some], weight[mine][some], prior[p])
         empty = np.bincount(label, minlength=len(trust)) == 0
-        trust[empty, p] = (prior[p], 0.0) if regression else (0.0, prior[p])  # no say
+        trust[empty, p] = prior[p] if regression else 0.0  # no say
     return trust, prior
 
 

@@ -2,163 +2,30 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.decomposition.solver import DualResult
-from maxmargin.divide.early import Committee, Expansion, Router, trust_of
-from maxmargin.divide.levels import DivideAndConquer, DivideResult, Plan, Problem
-from maxmargin.divide.subproblem import KernelData
+from maxmargin.divide.model import Problem
 from maxmargin.estimators._base import check_choice, check_number, row_weights, transactional
-from maxmargin.estimators._kernel import _WORTH_THREADS, KernelMachine, Setup, _row_blocks
+from maxmargin.estimators._divided import Divided
+from maxmargin.estimators._kernel import Setup
 from maxmargin.estimators.multiclass import ovr_decision, pair_votes
 from maxmargin.estimators.svc import Pair, Solution, _KernelClassifier
 from maxmargin.problem.formulations import c_svc, epsilon_svr
-from maxmargin.runtime import Control, Result, Status, run, thread_count
+from maxmargin.runtime import Status
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_LEVELS = 4  # the paper's: 256 clusters at the bottom for k = 4
-_SMALLEST = 100  # samples per bottom cluster below which there are fewer levels
-_EARLY_CLUSTERS = 64  # the paper's DC-SVM (early)
 
-
-class _Divided(KernelMachine):
-    """Parameters, the run, and prediction: what classification and regression share."""
-
-    k: int
-    levels: int | None
-    stop_level: int
-    early: bool
-    predict_with: str
-    sample_size: int
-    random_state: Any
-    C: float
-    warm_start = False
-
-    levels_: NDArray[Any]
-    level_: int
-    support_cluster_: IntArray
-    cluster_intercept_: FloatArray
-
-    def _check_divide(self) -> None:
-        check_number("C", self.C, low=0, remedy="give a positive number; larger fits the training data more closely")
-        check_number("k", self.k, low=1, closed="left", integer=True, remedy="clusters per cluster of the level above")
-        check_number("levels", self.levels, low=0, closed="left", integer=True, optional=True)
-        check_number("stop_level", self.stop_level, low=0, closed="left", integer=True, remedy="0 solves the whole problem")
-        check_number("sample_size", self.sample_size, low=2, closed="left", integer=True)
-        check_choice("predict_with", self.predict_with, ["early", "all", "bcm"])
-        if self.levels is not None and self.stop_level > self.levels:
-            raise ValueError(f"stop_level={self.stop_level} is below the bottom: levels={self.levels}, so give at most that")
-        if self.early and self.stop_level:
-            raise ValueError(f"early=True chooses the level itself: leave stop_level={self.stop_level} at 0, or early=False")
-
-    def _plan(self, n: int, control: Control) -> Plan:
-        """Levels for n samples: the paper's unless given, fewer when the bottom clusters would be tiny."""
-        stop = self.stop_level
-        if self.early:
-            stop = 1 if self.k == 1 else max(1, round(np.log(_EARLY_CLUSTERS) / np.log(self.k)))
-        levels = self.levels
-        if levels is None:
-            levels = stop if self.early else max(_LEVELS, stop)
-            while levels > 0 and n < _SMALLEST * self.k**levels:
-                levels -= 1
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        deadline = None if control.max_time is None else time.time() + control.max_time
-        return Plan(
-            self.k, levels, min(stop, levels), self.sample_size, seed, max_iter=control.max_iter, deadline=deadline,
-            verbose=bool(self.verbose),
-        )  # fmt: skip
-
-    def _divide(self, setup: Setup, problems: Sequence[Problem], control: Control) -> DivideResult:
-        data = KernelData(setup.X, setup.kernel, setup.rows.index, setup.dtype, setup.threads)
-        solver = DivideAndConquer(problems, data, setup.options, self._plan(len(setup.rows.index), control))
-        # max_iter limits each subproblem's solver, not the number of levels.
-        return run(solver, Control(control.max_time, -1, control.verbose, control.callback, control.title))
-
-    def _level_attributes(
-        self, setup: Setup, X: Any, support: IntArray, problems: Sequence[Problem], result: DivideResult
-    ) -> dict[str, Any]:
-        """What prediction by clusters needs, and the report on the levels."""
-        model, rows = result.model, setup.rows
-        router, label = None, np.zeros(len(rows.index), np.int64)
-        if model.partition is not None:
-            label = model.partition.label
-            kept = model.partition.centers.sampled()
-            vectors = None if setup.kernel.name == "precomputed" else X[rows.index[kept]]
-            kernel = result.kernel or setup.kernel
-            centers = model.partition.centers.renumbered(kept)
-            router = Router(centers, kernel, np.dtype(setup.dtype).name, vectors, rows.index[kept])
-        sample = np.zeros(X.shape[0], np.int64)
-        sample[rows.member] = rows.owner
-        cluster = label[sample[support]]
-        regression = isinstance(self, RegressorMixin)
-        trust, prior = trust_of(model, problems, regression)
-        return {
-            "levels_": result.levels,
-            "level_": model.level,
-            "support_cluster_": cluster,
-            "cluster_intercept_": model.intercept,
-            "_committee": Committee(router, cluster, model.intercept, trust, prior, regression),
-        }
-
-    def _mean_intercept(self, problems: Sequence[Problem], result: DivideResult) -> FloatArray:
-        """One intercept per problem: its cluster's, weighted by size, where there are several."""
-        model = result.model
-        if model.partition is None or not self.fit_intercept:
-            return model.intercept[0] if self.fit_intercept else np.zeros(len(problems))
-        means = []
-        for p, problem in enumerate(problems):
-            size = np.bincount(model.partition.label[problem.chosen], minlength=len(model.intercept))
-            means.append(float(size @ model.intercept[:, p]) / size.sum())
-        return np.array(means)
-
-    def _publish(self, result: Result, **attributes: Any) -> None:
-        try:
-            super()._publish(result, **attributes)
-        finally:
-            if result.status in (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK):
-                self.status_ = f"{result.status} at level {attributes['level_']}"
-
-    def _advice(self, result: Result) -> str:
-        assert isinstance(result, DivideResult)
-        done = ", ".join(f"{row['stage']} {row['level']}" for row in result.levels) or "none"
-        return f"{super()._advice(result)} The model is that of level {result.model.level}; finished: {done}."
-
-    def _decisions(self, X: Any, coef: FloatArray) -> FloatArray:
-        """Decision values of each problem for the rows of X, by `predict_with`; rows × problems."""
-        check_is_fitted(self)
-        check_choice("predict_with", self.predict_with, ["early", "all", "bcm"])
-        committee: Committee = self._committee
-        if self.predict_with == "all" or committee.router is None:
-            return np.asarray(self._kernel_sums(X, coef) + self.intercept_)
-        kernel = self._fitted_kernel
-        precomputed = kernel.name == "precomputed"
-        x = self._validated(X, reset=False, **({"accept_sparse": False} if precomputed else {}))
-        small = x.shape[0] * self.support_vectors_.size < _WORTH_THREADS
-        threads = 1 if small else thread_count(self.n_jobs)
-        expansion = Expansion(kernel, self.support_vectors_, self.support_, self._precision, threads)
-        rule = committee.early if self.predict_with == "early" else committee.bcm
-        if precomputed:
-            return rule(x, expansion, coef)
-        vectors = committee.router.vectors
-        out = np.empty((x.shape[0], len(coef)))
-        for at, some in _row_blocks(x, sp.issparse(vectors), vectors.dtype):
-            out[at] = rule(some, expansion, coef)
-        return out
-
-
-class DCSVC(_Divided, _KernelClassifier):
+class DCSVC(Divided, _KernelClassifier):
     """Support vector classification by divide and conquer: exact, or early for a fraction of the time.
 
     The samples are clustered by kernel k-means; each cluster's machine is trained on its own; their solutions start the
@@ -387,7 +254,7 @@ break_ties, n_jobs, working_set_size, inner_solver
         return np.asarray(self.classes_[np.argmax(values, axis=1)])
 
 
-class DCSVR(RegressorMixin, _Divided):
+class DCSVR(RegressorMixin, Divided):
     """ε-support vector regression by divide and conquer: exact, or early for a fraction of the time.
 
     Parameters and attributes not listed here are those of `maxmargin.DCSVC`.

@@ -1,0 +1,85 @@
+"""maxmargin's divide and conquer machines: exact, early, and models of one level as the paper compares them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from benchmarks.base import Data, Model, Predictions, Problem
+from benchmarks.solvers._kernel import KernelMachine
+
+JUDGED_ROWS = 100_000  # above, the evaluator would need too many kernel values: only the score is judged
+
+
+class _Divided(KernelMachine):
+    """DCSVC or DCSVR; `Problem.options` go to the estimator (stop_level, k, levels, predict_with)."""
+
+    package = "maxmargin"
+    ours = True
+    tasks = ("svc", "svr")
+    fixed: dict[str, Any] = {}
+
+    def skip(self, problem: Problem, data: Data) -> str | None:
+        reason = super().skip(problem, data)
+        missing = not hasattr(importlib.import_module("maxmargin"), "DCSVC")
+        return reason or ("this maxmargin has no DCSVC" if missing else None)
+
+    def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
+        maxmargin = importlib.import_module("maxmargin")
+        make = maxmargin.DCSVC if problem.task == "svc" else maxmargin.DCSVR
+        same = {"n_jobs": threads, "random_state": 0, "fit_intercept": problem.fit_intercept}
+        self.X, self.y = X, y
+        self.estimator = make(**(self.parameters(problem, threads) | same | self.fixed | problem.options))
+
+    def model(self, X_test: Any) -> Model:
+        """Coefficients where they are the model; predictions of clusters' machines, or of very large sets, otherwise."""
+        if self.estimator.level_ > 0 or self.X.shape[0] > JUDGED_ROWS:
+            return Predictions(self.predict(X_test))
+        return super().model(X_test)
+
+    def extra(self) -> dict[str, float]:
+        levels, last = self.estimator.levels_, self.estimator.levels_[-1]
+        return super().extra() | {
+            "level": float(self.estimator.level_),
+            "clusters": float(last["clusters"]),
+            "bound": float(last["bound"]),
+            "n_support": float(last["n_support"]),
+            "time_clustering": float(levels["time_clustering"].sum()),
+            "time_solving": float(levels["time_solving"].sum()),
+        }
+
+
+class DCExact(_Divided):
+    name = "maxmargin-dc"
+
+
+class DCEarly(_Divided):
+    name = "maxmargin-dc-early"
+    fixed = {"early": True}
+
+
+class DCLevel(_Divided):
+    """A model of the level that `options` ask for, by its predictions."""
+
+    name = "maxmargin-dc-level"
+
+
+class DCCoefficients(_Divided):
+    """The same, by its coefficients on the whole problem, i.e. f(ᾱ) of the paper; and who its support vectors are."""
+
+    name = "maxmargin-dc-coefficients"
+
+    def model(self, X_test: Any) -> Model:
+        return KernelMachine.model(self, X_test)
+
+    def extra(self) -> dict[str, float]:
+        """Precision and recall of the level's support vectors against those of the optimum, found here, untimed."""
+        exact = importlib.import_module("maxmargin").SVC(
+            C=self.estimator.C, kernel=self.estimator.kernel, gamma=self.estimator.gamma, degree=self.estimator.degree,
+            coef0=self.estimator.coef0, fit_intercept=self.estimator.fit_intercept, tol=1e-4, cache_size=1000,
+        )  # fmt: skip
+        best, mine = exact.fit(self.X, self.y).support_, self.estimator.support_
+        both = float(len(np.intersect1d(best, mine)))
+        return super().extra() | {"precision": both / max(1, len(mine)), "recall": both / max(1, len(best))}
