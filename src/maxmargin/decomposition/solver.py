@@ -30,6 +30,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 MB = 1 << 20
+PATIENCE = 1.0  # seconds after Ctrl-C for which the report may still be completed
 MOST_STEPS = 10**7  # and a thousand per sample: a problem that wants more (unscaled features) will not end in sensible time
 HIT_COST = 0.8  # what a cached row saves of the time of a computed one, about
 SHRINK_EVERY = 10  # turns; a look costs one pass over the active samples, a cut one pass over the cached rows
@@ -284,12 +285,14 @@ class Decomposition:
         self.left = [(ids[~back], now)]
         self.timings["shrink"] += time.perf_counter() - start
 
-    def _no_time_left(self) -> bool:
-        """Whether the pass that brings inactive samples up to date would end after the deadline."""
-        if self.deadline is None or not self.left:
-            return False
+    def _pass_seconds(self) -> float:
+        """About how long it would take to bring the inactive samples up to date."""
         values = sum(len(ids) for ids, _ in self.left) * int(np.count_nonzero(self.beta.any(axis=0)))
-        return time.perf_counter() + values * self.timings["update"] / max(self.values, 1.0) > self.deadline
+        return values * self.timings["update"] / max(self.values, 1.0)
+
+    def _no_time_left(self) -> bool:
+        """Whether that pass, which the report needs, would end after the deadline."""
+        return self.deadline is not None and time.perf_counter() + self._pass_seconds() > self.deadline
 
     def _full_extremes(self) -> FloatArray:
         """As _extremes, over all samples: for when f is up to date everywhere."""
@@ -317,36 +320,43 @@ class Decomposition:
         return float(np.vdot(self.center, self.beta) - 0.5 * per_sample @ self.f)
 
     def result(self, status: Status) -> DualResult:
+        known = np.ones(self.qp.n, bool)  # samples whose f is up to date
         if hasattr(self, "part"):
             self.f[self.part.active] = self.part.f
-            if status is not Status.CONVERGED and self.left:  # stopped while shrunk: report on the whole problem
-                for _ in self._unshrink():
-                    pass
+            if status is not Status.CONVERGED and self.left:  # stopped while shrunk
+                if status is Status.INTERRUPTED and self._pass_seconds() > PATIENCE:
+                    known[np.concatenate([ids for ids, _ in self.left])] = False
+                else:
+                    for _ in self._unshrink():
+                        pass
         else:  # stopped before the first turn
             for _ in self._initial_f():
                 pass
         alpha = (self.qp.sign * self.beta.ravel()) + 0.0
         score = (self.center - self.f).ravel()
-        multipliers, violation = _multipliers(self.qp, self.beta.ravel(), self.lo.ravel(), self.hi.ravel(), score)
-        b = multipliers[self.qp.group] if len(multipliers) else 0.0
-        slack = self.qp.sign * (score - b)  # −r of formulations.py
-        gap = float(np.sum(self.qp.upper * np.maximum(slack, 0) - alpha * slack))
-        dual = self._dual_value()
-        return DualResult(
+        seen = np.tile(known, self.halves)
+        up, low = seen & (self.beta < self.hi).ravel(), seen & (self.beta > self.lo).ravel()
+        multipliers, violation = _multipliers(self.qp, up, low, score)
+        result = DualResult(
             status=status,
-            objective=dual + gap,
-            gap=gap,
             violation=violation,
             timings={**self.timings, **self.counts},
             alpha=alpha,
             multipliers=multipliers,
             f=self.f,
         )
+        if known.all():  # else the gap stays NaN: nobody waited for it
+            b = multipliers[self.qp.group] if len(multipliers) else 0.0
+            slack = self.qp.sign * (score - b)  # −r of formulations.py
+            result.gap = float(np.sum(self.qp.upper * np.maximum(slack, 0) - alpha * slack))
+            result.objective = self._dual_value() + result.gap
+        return result
 
 
-def _multipliers(qp: QP, beta: FloatArray, lo: FloatArray, hi: FloatArray, score: FloatArray) -> tuple[FloatArray, float]:
+def _multipliers(
+    qp: QP, up: NDArray[np.bool_], low: NDArray[np.bool_], score: FloatArray
+) -> tuple[FloatArray, float]:
     """Each group's b: the mean score of its free variables, or else the middle of what its bounds allow; and (72)."""
-    up, low = beta < hi, beta > lo
     if not len(qp.targets):
         worst = max(score[up].max(initial=0.0), -score[low].min(initial=0.0))
         return np.empty(0), float(worst)

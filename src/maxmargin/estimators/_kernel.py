@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -79,6 +79,17 @@ class KernelMachine(Machine):
 
     def _setup(self, X: Any, label: FloatArray, weight: FloatArray, largest: float) -> Setup:
         return Setup(self, X, label, weight, largest)
+
+    def _about(self, setup: Setup, results: Sequence[DualResult]) -> dict[str, Any]:
+        """Attributes that say how the fit went and what prediction needs of it."""
+        return {
+            "kkt_violation_": max(r.violation for r in results),
+            "fit_status_": int(any(r.status is not Status.CONVERGED for r in results)),
+            "shape_fit_": setup.X.shape,
+            "_fitted_kernel": setup.kernel,
+            "_gamma": setup.kernel.gamma,
+            "_precision": np.dtype(setup.dtype).name,
+        }
 
     # ---- prediction ----------------------------------------------------------------------------------------------
 
@@ -202,5 +213,3 @@ def _row_blocks(x: Any, sparse: bool, dtype: Any, size: int = 1 << 16) -> Iterat
             some = some.toarray()
         yield at, some.astype(dtype, copy=False)
 
-
-Callback = Callable[[dict[str, float]], Any]

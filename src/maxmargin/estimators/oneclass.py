@@ -106,12 +106,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):
             "dual_coef_": alpha[None, support],
             "intercept_": np.array([b]),
             "offset_": -b,
-            "kkt_violation_": result.violation,
-            "fit_status_": int(str(result.status) != "converged"),
-            "shape_fit_": X.shape,
-            "_fitted_kernel": setup.kernel,
-            "_gamma": setup.kernel.gamma,
-            "_precision": np.dtype(setup.dtype).name,
+            **self._about(setup, [result]),
         }
         if self.warm_start:
             attributes["_last"] = {"index": setup.rows.index, "alpha": result.alpha}

@@ -167,7 +167,6 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         used = np.flatnonzero(coef.any(axis=0))
         support = used[np.argsort(encoded[used], kind="stable")]
         counts = np.bincount(encoded[support], minlength=len(classes)).astype(np.int32)
-        violation = max(r.violation for r in results)
         attributes = {
             "classes_": classes,
             "support_": support.astype(np.int32),
@@ -175,13 +174,8 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
             "n_support_": counts,
             "dual_coef_": np.ascontiguousarray(coef[:, support]),
             "intercept_": intercept,
-            "kkt_violation_": violation,
-            "fit_status_": int(any(str(r.status) != "converged" for r in results)),
-            "shape_fit_": X.shape,
             "n_iter_": np.array([r.n_iter for r in results], np.int32),
-            "_fitted_kernel": setup.kernel,
-            "_gamma": setup.kernel.gamma,
-            "_precision": np.dtype(setup.dtype).name,
+            **self._about(setup, results),
         }
         if self.warm_start:
             attributes["_last"] = {"index": rows.index, "alphas": [s.result.alpha / s.unit for s in solutions]}

@@ -66,12 +66,7 @@ class _KernelRegressor(RegressorMixin, KernelMachine):
             "n_support_": np.array([len(support)], np.int32),
             "dual_coef_": coef[None, support],
             "intercept_": np.array([intercept]),
-            "kkt_violation_": result.violation,
-            "fit_status_": int(str(result.status) != "converged"),
-            "shape_fit_": X.shape,
-            "_fitted_kernel": setup.kernel,
-            "_gamma": setup.kernel.gamma,
-            "_precision": np.dtype(setup.dtype).name,
+            **self._about(setup, [result]),
         }
         if self.warm_start:
             attributes["_last"] = {"index": setup.rows.index, "alpha": result.alpha, "unit": self.C}
