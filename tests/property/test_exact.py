@@ -204,7 +204,7 @@ def test_zero_weight_is_absence(case: Case, seed: int) -> None:
     assert np.array_equal(np.flatnonzero(keep)[kept.support_], all_rows.support_)
 
 
-@given(case=cases())
+@given(case=cases(("rbf", "laplacian", "poly", "linear")))  # sigmoid is indefinite: rounding may lead to another optimum
 @settings(max_examples=30, deadline=None)
 def test_sparse_is_dense(case: Case) -> None:
     dense = case.X.toarray() if sp.issparse(case.X) else case.X

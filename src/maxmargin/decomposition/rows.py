@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin import _core
@@ -26,6 +27,8 @@ IntArray = NDArray[np.int64]
 
 # Kernel values per call of `sum`: at the slowest (hundreds of features, float64) 1e8 take about half a second.
 _VALUES_PER_CALL = 10**8
+# Bytes of kernel rows worth keeping when a value is computed in about a nanosecond: what stays in the processor's cache.
+_ENOUGH_WHEN_CHEAP = 16 << 20
 
 
 def pieces(n: int, m: int) -> Iterator[slice]:
@@ -37,12 +40,21 @@ class Samples:
     """X prepared once for a native kernel in one precision; several QPs (pairs of classes, clusters) share it."""
 
     def __init__(self, X: Any, kernel: Kernel, rows: IntArray, dtype: Any, threads: int) -> None:
-        self.kernel, self.dtype, self.threads = kernel, np.dtype(dtype), threads
+        self.X, self.kernel, self.dtype, self.threads = X, kernel, np.dtype(dtype), threads
         single = self.dtype == np.float32
         self.Part: Any = _core.Part32 if single else _core.Part64
         self.points: Any = (_core.Points32 if single else _core.Points64)(
             as_matrix(X), kernel.name, kernel.gamma, kernel.coef0, int(kernel.degree), rows, threads
         )
+
+    @property
+    def cheap(self) -> bool:
+        """Whether a kernel value costs less than the first touch of the memory to keep it in."""
+        return bool(not sp.issparse(self.X) and self.X.shape[1] <= 16)
+
+    def packed_bytes(self, n: int) -> int:
+        """What the core takes of the cache for its own packing of n samples, four times over: it asks for a quarter."""
+        return int(4 * (n + 32) * self.X.shape[1] * self.dtype.itemsize)
 
     def with_threads(self, threads: int) -> Samples:
         """The same prepared samples for calls with another number of threads."""
@@ -67,6 +79,8 @@ class NativeRows:
 
     def part(self, center: Any, lo: Any, hi: Any, beta: Any, group: Any, f: Any, cache_bytes: float) -> Any:
         s = self.samples
+        if s.cheap:
+            cache_bytes = min(cache_bytes, _ENOUGH_WHEN_CHEAP + s.packed_bytes(len(self.rows)))
         return s.Part(s.points, self.rows, center, lo, hi, beta, group, f, int(cache_bytes), s.threads)
 
     def tile(self, part: Any, ids: IntArray) -> NDArray[Any]:

@@ -236,7 +236,9 @@ class Decomposition:
         beta, lo, hi = (a.ravel()[members] for a in (self.beta, self.lo, self.hi))
         # alpha = 0 is β = lo for s = +1 and β = hi for s = −1
         zero, full = np.where(hi > 0, beta == lo, beta == hi), np.where(hi > 0, beta == hi, beta == lo)
-        return self.working_set.select(groups, np.where(zero, 1.0, np.where(full, 2.0, 0.0)))
+        place = np.where(zero, 1.0, np.where(full, 2.0, 0.0))
+        alone = self.halves == 2 and self.groups == 1 and self.size >= 64
+        return self.working_set.select(groups, place, self.qp.n if alone else None)
 
     def _tile(self, samples: IntArray, column: IntArray) -> NDArray[Any]:
         """K between the working set's variables, zero-padded for the core's vectors."""
@@ -385,11 +387,12 @@ def _without_partner(g: Violators) -> Violators:
 
 
 def _working_set_size(options: Options, qp: QP, itemsize: int) -> int:
-    """1024 by default: half as many turns as with the paper's 512 for one and a half times the time of an inner step.
+    """1536 by default, 1024 in regression: a third of the turns that the paper's 512 takes.
 
-    Rows are computed only for variables that changed, so a larger set costs its tile (4 MB in float32, which stays in
-    L3) and not n·q kernel values; from 2048 on the inner steps outweigh the turns saved. The tile must fit the cache:
-    a default size gives way, a wish that does not fit is refused, and so is a cache of less than one kernel row.
+    Rows are computed only for variables that changed, so a larger set costs its tile (9 MB in float32, which stays in
+    L3) and not n·q kernel values; beyond that, and sooner in regression with its many inner steps, the tile and the
+    inner steps outweigh the turns saved (measured on the seven sets of the benchmarks). The tile must fit the cache: a
+    default size gives way, a wish that does not fit is refused, and so is a cache of less than one kernel row.
     """
     budget = int(options.cache_size * MB)
     row = -(-qp.n // 32) * 32 * itemsize  # the core pads rows to whole vectors
@@ -399,7 +402,8 @@ def _working_set_size(options: Options, qp: QP, itemsize: int) -> int:
             f"give at least {row / MB:.3g} MB"
         )
     wanted = options.working_set_size
-    size = min(wanted if wanted is not None else 1024, qp.n_variables)
+    default = 1536 if qp.n_variables == qp.n else 1024
+    size = min(wanted if wanted is not None else default, qp.n_variables)
     if wanted is not None and size * size * itemsize > budget:
         raise ValueError(
             f"cache_size={options.cache_size:g} MB is too small for working_set_size={wanted}: "

@@ -45,16 +45,21 @@ class WorkingSet:
         self.members: IntArray = np.empty(0, np.int64)
         self._turns: IntArray = np.empty(0, np.int64)
 
-    def select(self, groups: Sequence[Violators], place: FloatArray) -> IntArray:
+    def select(self, groups: Sequence[Violators], place: FloatArray, n: int | None = None) -> IntArray:
         """The next working set, sorted.
 
         `place` says for each present member where its value lies: 0 free, 1 at its lower bound, 2 at its upper.
+        With `n` (regression), variables v and v + n of one sample do not enter together: the tile then needs no row twice.
         """
         chosen = _pairs(groups, self.n_new)
         stay = ~np.isin(self.members, chosen)
         order = np.lexsort((self._turns[stay], place[stay]))
         fill = self.members[stay][order][: self.size - len(chosen)]
-        members = np.sort(np.concatenate([chosen, fill]))
+        members = np.concatenate([chosen, fill])
+        if n is not None:
+            _, first = np.unique(members % n, return_index=True)
+            members = members[first]
+        members = np.sort(members)
         was = np.isin(members, self.members)
         turns = np.zeros(len(members), np.int64)
         turns[was] = self._turns[np.searchsorted(self.members, members[was])] + 1
