@@ -56,7 +56,7 @@ class LinearSVC(ClassifierMixin, Machine):
     solver : {"auto", "ocas", "cpa", "newton", "descent"}, default="auto"
         "ocas" is the optimised cutting plane algorithm, "cpa" the standard one; "newton" follows the central path with
         Newton steps, "descent" is dual coordinate descent. All four stop by the same certificate. "auto" takes
-        "descent" for more than 4,000 features or fewer samples than features, else "newton".
+        "descent" for wide or very sparse data (see docs/linear.md), else "newton".
     warm_start : bool, default=False
         Start from the last solution, and on the same data reuse its cuts, which hold for every C.
     max_iter : int, default=-1
