@@ -18,6 +18,7 @@ from maxmargin.runtime import Control, run
 
 SOLVERS = ("auto", "ocas", "cpa", "newton", "descent")
 PATIENCE = 60  # turns after which "auto" calls in the cutting planes; the sets it was tuned on need 5 to 30
+NARROW = 128  # features below which a Newton matrix is factorised in no time
 WIDE = 4000  # features beyond which coordinate descent beats a Newton matrix
 
 
@@ -30,7 +31,7 @@ def choose(problem: LinearProblem) -> str:
     if problem.size > WIDE or problem.n < problem.size:
         return "descent"
     entries = problem.X.nnz / problem.n if sp.issparse(problem.X) else problem.d
-    return "descent" if problem.d**3 > problem.n * entries**2 else "newton"
+    return "descent" if problem.d >= NARROW and problem.d**3 > problem.n * entries**2 else "newton"
 
 
 def make(
