@@ -18,7 +18,7 @@ from maxmargin.decomposition.solver import DualResult, Options, solve
 from maxmargin.estimators._base import Machine, check_choice, check_number
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import NAMES, Kernel, checked_block, resolve_gamma
-from maxmargin.runtime import Control, Status, thread_count
+from maxmargin.runtime import Control, Result, Status, thread_count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -80,7 +80,7 @@ class KernelMachine(Machine):
     def _setup(self, X: Any, label: FloatArray, weight: FloatArray, largest: float) -> Setup:
         return Setup(self, X, label, weight, largest)
 
-    def _about(self, setup: Setup, results: Sequence[DualResult]) -> dict[str, Any]:
+    def _about(self, setup: Setup, results: Sequence[Result]) -> dict[str, Any]:
         """Attributes that say how the fit went and what prediction needs of it."""
         return {
             "kkt_violation_": max(r.violation for r in results),

@@ -19,7 +19,6 @@ from maxmargin.estimators._kernel import Setup
 from maxmargin.estimators.multiclass import ovr_decision, pair_votes
 from maxmargin.estimators.svc import Pair, Solution, _KernelClassifier
 from maxmargin.problem.formulations import c_svc, epsilon_svr
-from maxmargin.runtime import Status
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -217,13 +216,8 @@ break_ties, n_jobs, working_set_size, inner_solver
             "n_support_": np.bincount(encoded[support], minlength=len(classes)).astype(np.int32),
             "dual_coef_": np.ascontiguousarray(coef[:, support]),
             "intercept_": np.array([float(s.result.multipliers[0]) for s in solutions]),
-            "kkt_violation_": solutions[0].result.violation,
-            "fit_status_": int(solutions[0].result.status is not Status.CONVERGED),
-            "shape_fit_": X.shape,
             "n_iter_": np.array([s.result.n_iter for s in solutions], np.int32),
-            "_fitted_kernel": setup.kernel,
-            "_gamma": setup.kernel.gamma,
-            "_precision": np.dtype(setup.dtype).name,
+            **self._about(setup, [s.result for s in solutions]),
         }
 
     def _one_per_class(self) -> bool:
@@ -363,13 +357,8 @@ class DCSVR(RegressorMixin, Divided):
             "n_support_": np.array([len(support)], np.int32),
             "dual_coef_": coef[None, support],
             "intercept_": self._mean_intercept(problems, result),
-            "kkt_violation_": result.violation,
-            "fit_status_": int(result.status is not Status.CONVERGED),
-            "shape_fit_": X.shape,
             "n_iter_": int(result.iterations[0]),
-            "_fitted_kernel": setup.kernel,
-            "_gamma": setup.kernel.gamma,
-            "_precision": np.dtype(setup.dtype).name,
+            **self._about(setup, [result]),
         }
         self._publish(result, **attributes, **self._level_attributes(setup, X, support, problems, result))
         return self
