@@ -25,6 +25,7 @@ void nearest_cluster(const SampleList<T>& list, const PackedRows<T>& w, const in
     T* to[kPass];
     for (index_t i = 0; i < kPass; ++i) to[i] = values + i * stride;
     std::vector<double> sum(block), best(block);
+    Pruning all(false);
 #pragma omp for schedule(dynamic)
     for (index_t begin = 0; begin < list.count; begin += block) {
       const index_t count = std::min(begin + block, list.count) - begin;
@@ -35,7 +36,7 @@ void nearest_cluster(const SampleList<T>& list, const PackedRows<T>& w, const in
       index_t c = 0;
       for (index_t first = 0; first < w.count(); first += kPass) {
         const index_t last = std::min(first + kPass, w.count());
-        tile(list, begin, begin + count, w, first, last, mine, to);
+        tile(list, begin, begin + count, w, first, last, all, mine, [&](const auto&) { return to; });
         for (index_t i = first; i < last; ++i) {
           while (end[c] <= i) ++c;
           const T* from = to[i - first];

@@ -7,6 +7,9 @@
 //   poly       sum x z                               (gamma dot + coef0)^degree   1                       no
 //   sigmoid    sum x z                               tanh(gamma dot + coef0)      1                       no
 //
+// RBF values below exp(kFar), which is far below what an accumulated float or double can tell from 0, are exactly 0: so
+// blocks of them need not be computed (boxes.hpp), and whether they are changes no bit.
+//
 // nx is half the self dot product of the scaled sample, accumulated in the same order as every other dot product, so
 // that a sample and its copy have exactly K = 1.
 #pragma once
@@ -41,6 +44,9 @@ struct KernelSpec {
 };
 
 template <class T>
+constexpr T kFar = sizeof(T) == 4 ? T(-25) : T(-45);
+
+template <class T>
 inline Vec<T> powi(Vec<T> base, int degree) {
   Vec<T> result = splat(T(1));
   for (; degree > 0; degree >>= 1, base *= base)
@@ -72,7 +78,8 @@ inline Vec<T> finish(const KernelSpec& spec, Vec<T> acc, Vec<T> nx, Vec<T> nz) {
     return exp(-acc);
   } else {
     const Vec<T> e = acc - (nx + nz);
-    return exp(e < Vec<T>{} ? e : Vec<T>{});
+    const Vec<T> k = exp_normal(e < Vec<T>{} ? e : Vec<T>{});
+    return e < splat(kFar<T>) ? Vec<T>{} : k;
   }
 }
 

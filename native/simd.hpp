@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 namespace maxmargin {
 
@@ -54,10 +55,14 @@ inline Vec<T> splat(T x) {
 }
 
 inline bool any(Simd<float>::IVec m) {
+#if defined(__AVX__) && !defined(__AVX512F__)
+  return __builtin_ia32_movmskps256((Simd<float>::Vec)m) != 0;
+#else
   std::int64_t part[kVectorBytes / 8], all = 0;
   std::memcpy(part, &m, sizeof m);
   for (auto p : part) all |= p;
   return all != 0;
+#endif
 }
 inline bool any(Simd<double>::IVec m) {
   std::int64_t all = 0;
@@ -98,15 +103,12 @@ inline void transpose(Vec<T>* rows) {
   }
 }
 
-// e^x to about 1 ulp (float) or 2 ulp (double); 0 below the smallest normal number, finite above the largest argument.
+// e^x to about 1 ulp (float) or 2 ulp (double) where it is a normal number; elsewhere anything may come back.
 // x = n ln 2 + r with |r| ≤ ln 2 / 2: adding 1.5·2^mantissa rounds x / ln 2 to the integer n in the low bits.
-inline Simd<float>::Vec exp(Simd<float>::Vec x) {
+inline Simd<float>::Vec exp_normal(Simd<float>::Vec x) {
   using V = Simd<float>::Vec;
   using I = Simd<float>::IVec;
-  const V low = splat(-87.0f), high = splat(88.0f), magic = splat(12582912.0f);
-  const I underflow = x < low;
-  x = x < low ? low : x;
-  x = x > high ? high : x;
+  const V magic = splat(12582912.0f);
   const V shifted = x * 1.44269504f + magic;
   const V n = shifted - magic;
   const V r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
@@ -118,17 +120,13 @@ inline Simd<float>::Vec exp(Simd<float>::Vec x) {
   q = q * r + 0.4999999345f;
   const V p = q * (r * r) + r + 1.0f;
   const I bits = ((I)shifted - (I)magic + 127) << 23;
-  const V result = p * (V)bits;
-  return underflow ? V{} : result;
+  return p * (V)bits;
 }
 
-inline Simd<double>::Vec exp(Simd<double>::Vec x) {
+inline Simd<double>::Vec exp_normal(Simd<double>::Vec x) {
   using V = Simd<double>::Vec;
   using I = Simd<double>::IVec;
-  const V low = splat(-708.0), high = splat(709.0), magic = splat(6755399441055744.0);
-  const I underflow = x < low;
-  x = x < low ? low : x;
-  x = x > high ? high : x;
+  const V magic = splat(6755399441055744.0);
   const V shifted = x * 1.4426950408889634 + magic;
   const V n = shifted - magic;
   const V r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
@@ -139,8 +137,16 @@ inline Simd<double>::Vec exp(Simd<double>::Vec x) {
     q = q * r + c;
   const V p = q * (r * r) + r + 1.0;
   const I bits = ((I)shifted - (I)magic + 1023) << 52;
-  const V result = p * (V)bits;
-  return underflow ? V{} : result;
+  return p * (V)bits;
+}
+
+// e^x for every x: 0 below the smallest normal number, finite above the largest argument.
+template <class V>
+inline V exp(V x) {
+  using T = std::remove_reference_t<decltype(x[0])>;
+  const V low = splat(sizeof(T) == 4 ? T(-87) : T(-708)), high = splat(sizeof(T) == 4 ? T(88) : T(709));
+  const V inside = x < low ? low : (x > high ? high : x);
+  return x < low ? V{} : exp_normal(inside);
 }
 
 }  // namespace maxmargin

@@ -2,8 +2,9 @@
 //
 //   out[i][j]   i: row of W, j: sample of the block, so that a row of a tile is a piece of a kernel row
 //
-// Dense: samples in panels [feature][kPanel lanes], W in panels [feature][kRows]; kRows × 2 vectors of accumulators
-// stay in registers over all features, then the kernel function is applied to them before anything is stored.
+// Dense: samples in panels [feature][kPanel lanes], W row by row; kRows × 2 vectors of accumulators stay in registers
+// over all features, then the kernel function is applied to them before anything is stored. Rows of W that have only
+// zeros with a block of samples are left out (boxes.hpp).
 // Sparse: W dense and transposed, [feature slot][kChunk rows], only the features that W has; each stored entry of a
 // sample updates kChunk accumulators, so the lanes are full whatever the sparsity of the samples.
 //
@@ -11,7 +12,9 @@
 // equal bits for one row or a batch, any number of threads, any blocking.
 #pragma once
 #include <memory>
+#include <numeric>
 
+#include "boxes.hpp"
 #include "points.hpp"
 
 namespace maxmargin {
@@ -55,7 +58,7 @@ class PackedRows {
     points_ = &points;
     row_ = row;
     count_ = count;
-    padded_ = points.sparse() ? round_up(count, kChunk<T>) : round_up(count, kRows);
+    padded_ = points.sparse() ? round_up(count, kChunk<T>) : count;
     norm_.assign(padded_, T(0));
     for (index_t i = 0; i < count; ++i) norm_[i] = points.norm(row[i]);
     points.sparse() ? pack_sparse() : pack_dense();
@@ -65,7 +68,8 @@ class PackedRows {
   index_t row(index_t i) const { return row_[i]; }
   const Points<T>& points() const { return *points_; }
   const T* norm() const { return norm_.data(); }
-  const T* panel(index_t first) const { return packed_.data() + first * points_->features(); }         // dense
+  const T* line(index_t i) const { return packed_.data() + i * padded<T>(points_->features()); }       // dense
+  const Boxes<T>& boxes() const { return boxes_; }                                                     // dense
   const T* chunk(index_t first) const { return packed_.data() + first * index_t(slots_); }             // sparse
   std::int32_t slot(index_t feature) const { return slot_[feature]; }                                  // −1: none
   const T* absolute() const { return absolute_.data(); }  // sparse laplacian: Σ|w| of each row
@@ -74,15 +78,13 @@ class PackedRows {
   static index_t round_up(index_t n, index_t to) { return (n + to - 1) / to * to; }
 
   void pack_dense() {
-    const index_t d = points_->features();
-    T* out = packed_.ensure(std::max<index_t>(1, padded_ * d));
-    std::fill(out, out + padded_ * d, T(0));
-    line_.resize(d);
+    const index_t d = points_->features(), width = padded<T>(d);
+    T* out = packed_.ensure(std::max<index_t>(1, count_ * width));
     for (index_t i = 0; i < count_; ++i) {
-      points_->pack_row(row_[i], line_.data());
-      T* to = out + (i / kRows) * kRows * d + i % kRows;
-      for (index_t k = 0; k < d; ++k) to[k * kRows] = line_[k];
+      points_->pack_row(row_[i], out + i * width);
+      std::fill(out + i * width + d, out + (i + 1) * width, T(0));
     }
+    if (points_->spec().kind == Kind::rbf) boxes_.build(out, count_, width);
   }
 
   void pack_sparse() {
@@ -109,7 +111,8 @@ class PackedRows {
   index_t count_ = 0, padded_ = 0;
   std::int32_t slots_ = 0;
   Buffer<T> packed_;
-  std::vector<T> norm_, line_, absolute_;
+  Boxes<T> boxes_;
+  std::vector<T> norm_, absolute_;
   std::vector<std::int32_t> slot_;
 };
 
@@ -131,38 +134,48 @@ inline void recompute_near(const Points<T>& samples, index_t sample, const Packe
   if (d2 >= 0) *value = T(std::exp(-samples.spec().gamma * d2));
 }
 
-// Dense: one panel of samples against kRows rows of W. `count` of its lanes are real; out rows have room for all.
+// Dense: RBF values from differences, for one vector of samples.
+template <class T>
+Vec<T> near_values(const T* panel, const T* line, index_t d) {
+  Vec<T> sum{};
+  for (index_t k = 0; k < d; ++k, panel += kPanel<T>) {
+    const Vec<T> difference = load(panel) - splat(line[k]);
+    sum += difference * difference;
+  }
+  return exp(sum * T(-0.5));
+}
+
+// Dense: one panel of samples against `valid` ≤ kRows rows of W, named by `which`. Out rows have room for a whole panel.
 template <class T, Kind kind>
-inline void dense_panel(const Points<T>& samples, const index_t* sample, int count, const T* panel, const T* nx,
-                        const PackedRows<T>& w, index_t first, T limit, T* const* out, index_t offset) {
+inline void dense_panel(const Points<T>& samples, const T* panel, const T* nx, const PackedRows<T>& w,
+                        const index_t* which, int valid, T limit, T* const* out, index_t offset) {
   constexpr int L = kLanes<T>, width = kPanel<T>;
   const index_t d = samples.features();
   Vec<T> acc[kRows][2] = {};
-  const T* wk = w.panel(first);
+  const T* line[kRows];
+  for (int i = 0; i < kRows; ++i) line[i] = w.line(which[std::min(i, valid - 1)]);
   const T* pk = panel;
-  for (index_t k = 0; k < d; ++k, wk += kRows, pk += width) {
+  for (index_t k = 0; k < d; ++k, pk += width) {
     const Vec<T> x0 = load(pk), x1 = load(pk + L);
 #pragma GCC unroll 12
     for (int i = 0; i < kRows; ++i) {
-      const Vec<T> z = splat(wk[i]);
+      const Vec<T> z = splat(line[i][k]);
       acc[i][0] = combine<T, kind>(acc[i][0], x0, z);
       acc[i][1] = combine<T, kind>(acc[i][1], x1, z);
     }
   }
-  const int valid = int(std::min<index_t>(kRows, w.count() - first));
 #pragma GCC unroll 12
   for (int i = 0; i < kRows; ++i) {
     if (i >= valid) break;
-    const Vec<T> nz = splat(w.norm()[first + i]);
+    const Vec<T> nz = splat(w.norm()[which[i]]);
     T* to = out[i] + offset;
     for (int half = 0; half < 2; ++half) {
       const Vec<T> n = load(nx + half * L);
       store(to + half * L, finish<T, kind>(samples.spec(), acc[i][half], n, nz));
       if constexpr (kind == Kind::rbf) {
         const Vec<T> e = acc[i][half] - (n + nz);
-        if (any(e > splat(limit)))
-          for (int l = 0; l < L && half * L + l < count; ++l)
-            recompute_near<T>(samples, sample[half * L + l], w, first + i, e[l], limit, to + half * L + l);
+        const auto near = e > splat(limit);
+        if (any(near)) store(to + half * L, near ? near_values(panel + half * L, line[i], d) : load(to + half * L));
       }
     }
   }
@@ -225,6 +238,8 @@ struct TileScratch {
   std::vector<T> value;
   std::vector<index_t> first;  // where each sample's entries begin in slot and value
   std::vector<T> outside;
+  Box<T> box;                   // dense: around the block of samples
+  std::vector<index_t> chosen;  // rows of W that may have values other than zero with the block
 };
 
 constexpr index_t kSparseBlock = 64;  // with kPass values each: 96 kB
@@ -240,25 +255,35 @@ inline index_t block_size(const Points<T>& points) {
 // W rows per pass over a block: a multiple of kRows and of kChunk, so that passes begin at whole panels.
 constexpr index_t kPass = 384;
 
-// K of samples [begin, end) of the list against rows [w_begin, w_end) of W, into out[i − w_begin][0 .. end − begin)
-// rounded up to whole panels. w_begin is a multiple of kPass.
+// Dense: K of samples [begin, end) of the list against the chosen rows of W, into out[i][0 .. end − begin) rounded up to
+// whole panels. The block's panels and norms are in scratch, or its panels in the list.
 template <class T, Kind kind>
-void dense_tile(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w, index_t w_begin,
-                index_t w_end, TileScratch<T>& scratch, T* const* out) {
+void dense_tile(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w,
+                const TileScratch<T>& scratch, T* const* out) {
   constexpr int width = kPanel<T>;
   const Points<T>& points = *list.points;
   const T limit = exact_above(points, w.points());
-  const index_t d = points.features(), padded = (end - begin + width - 1) / width * width;
-  const T* panels = list.packed ? list.packed + begin * d : scratch.panels.ensure(std::max<index_t>(1, padded * d));
-  scratch.norm.assign(padded, T(0));
+  const index_t d = points.features(), count = index_t(scratch.chosen.size());
+  const T* panels = list.packed ? list.packed + begin * d : scratch.panels.data();
+  for (index_t i = 0; i < count; i += kRows)
+    for (index_t j = begin; j < end; j += width)
+      dense_panel<T, kind>(points, panels + (j - begin) * d, scratch.norm.data() + (j - begin), w, &scratch.chosen[i],
+                           int(std::min<index_t>(kRows, count - i)), limit, out + i, j - begin);
+}
+
+// Dense: panels, norms and, to leave rows out, the box of samples [begin, end).
+template <class T>
+void dense_block(const SampleList<T>& list, index_t begin, index_t end, bool boxed, TileScratch<T>& scratch) {
+  constexpr int width = kPanel<T>;
+  const Points<T>& points = *list.points;
+  const index_t d = points.features(), whole = (end - begin + width - 1) / width * width;
+  scratch.norm.assign(whole, T(0));
   for (index_t j = begin; j < end; ++j) scratch.norm[j - begin] = points.norm(list.row[j]);
+  const T* panels = list.packed ? list.packed + begin * d : scratch.panels.ensure(std::max<index_t>(1, whole * d));
   if (!list.packed)
     for (index_t j = begin; j < end; j += width)
       points.pack(list.row + j, int(std::min<index_t>(width, end - j)), scratch.panels.data() + (j - begin) * d);
-  for (index_t first = w_begin; first < w_end; first += kRows)
-    for (index_t j = begin; j < end; j += width)
-      dense_panel<T, kind>(points, list.row + j, int(std::min<index_t>(width, end - j)), panels + (j - begin) * d,
-                           scratch.norm.data() + (j - begin), w, first, limit, out + (first - w_begin), j - begin);
+  if (boxed) scratch.box.around(panels, end - begin, d);
 }
 
 // Room for a sample's values: whole chunks, and one cache line more so that a column does not fall into a few cache sets.
@@ -334,13 +359,34 @@ void with_kind(Kind kind, Run&& run) {
   }
 }
 
+// Whether rows of W may be left out for some blocks of the samples.
 template <class T>
+inline Pruning pruning(const Points<T>& samples, const PackedRows<T>& w) {
+  constexpr T most = T(1e-3) / std::numeric_limits<T>::epsilon();  // norms up to which kFarApart's margin is enough
+  return Pruning(samples.spec().kind == Kind::rbf && !samples.sparse() && w.count() > kBoxRows &&
+                 samples.largest_norm() < most && w.points().largest_norm() < most);
+}
+
+// K of samples [begin, end) of the list against rows [w_begin, w_end) of W, w_begin a multiple of kPass: out[i] gets the
+// row scratch.chosen[i], which `place(chosen) -> out` is told beforehand; the other rows are zero. Passes over one block
+// go from its first to its last.
+template <class T, class Place>
 void tile(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w, index_t w_begin, index_t w_end,
-          TileScratch<T>& scratch, T* const* out) {
+          Pruning& pruning, TileScratch<T>& scratch, Place&& place) {
+  if (list.points->sparse() || !pruning.on()) {
+    scratch.chosen.resize(w_end - w_begin);
+    std::iota(scratch.chosen.begin(), scratch.chosen.end(), w_begin);
+  }
+  if (!list.points->sparse()) {
+    const bool boxed = pruning.on();
+    if (w_begin == 0) dense_block(list, begin, end, boxed, scratch);
+    if (boxed) w.boxes().near(scratch.box, w_begin, w_end, pruning, scratch.chosen);
+  }
+  T* const* out = place(scratch.chosen);
   with_kind<T>(list.points->spec().kind, [&](auto kind) {
     constexpr Kind k = decltype(kind)::value;
     list.points->sparse() ? sparse_tile<T, k>(list, begin, end, w, w_begin, w_end, scratch, out)
-                          : dense_tile<T, k>(list, begin, end, w, w_begin, w_end, scratch, out);
+                          : dense_tile<T, k>(list, begin, end, w, scratch, out);
   });
 }
 
@@ -351,13 +397,23 @@ void kernel_rows(const SampleList<T>& list, const PackedRows<T>& w, T* const* ou
   const index_t block = block_size(*list.points);
 #pragma omp parallel num_threads(threads)
   {
-    std::vector<T*> to(w.count());
+    T* to[kPass];
+    Pruning far = pruning(*list.points, w);
 #pragma omp for schedule(dynamic)
     for (index_t begin = 0; begin < list.count; begin += block) {
-      for (index_t i = 0; i < w.count(); ++i) to[i] = out[i] + begin;
-      for (index_t i = 0; i < w.count(); i += kPass)
-        tile(list, begin, std::min(begin + block, list.count), w, i, std::min(i + kPass, w.count()),
-             scratch[omp_get_thread_num()], to.data() + i);
+      const index_t end = std::min(begin + block, list.count);
+      for (index_t first = 0; first < w.count(); first += kPass) {
+        const index_t last = std::min(first + kPass, w.count());
+        tile(list, begin, end, w, first, last, far, scratch[omp_get_thread_num()], [&](const auto& chosen) {
+          index_t next = first;
+          for (std::size_t i = 0; i < chosen.size(); ++i) {
+            for (; next < chosen[i]; ++next) std::fill(out[next] + begin, out[next] + end, T(0));
+            to[i] = out[next++] + begin;
+          }
+          for (; next < last; ++next) std::fill(out[next] + begin, out[next] + end, T(0));
+          return to;
+        });
+      }
     }
   }
 }
@@ -374,6 +430,7 @@ void kernel_sum(const SampleList<T>& list, const PackedRows<T>& w, const double*
     T* values = mine.block.ensure(kPass * stride);
     T* to[kPass];
     for (index_t i = 0; i < kPass; ++i) to[i] = values + i * stride;
+    Pruning far = pruning(*list.points, w);
 #pragma omp for schedule(dynamic)
     for (index_t begin = 0; begin < list.count; begin += block) {
       const index_t end = std::min(begin + block, list.count);
@@ -394,13 +451,13 @@ void kernel_sum(const SampleList<T>& list, const PackedRows<T>& w, const double*
           });
           continue;
         }
-        tile(list, begin, end, w, first, last, mine, to);
+        tile(list, begin, end, w, first, last, far, mine, [&](const auto&) { return to; });
         for (index_t c = 0; c < outputs; ++c)
-          for (index_t i = first; i < last; ++i) {
-            const double a = coef[c * coef_stride + i];
+          for (std::size_t i = 0; i < mine.chosen.size(); ++i) {
+            const double a = coef[c * coef_stride + mine.chosen[i]];
             if (a == 0) continue;
             double* into = sum + c * sum_stride + begin;
-            const T* from = to[i - first];
+            const T* from = to[i];
             for (index_t j = 0; j < end - begin; ++j) into[j] += a * double(from[j]);
           }
       }

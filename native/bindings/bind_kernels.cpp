@@ -1,4 +1,5 @@
 #include "bindings.hpp"
+#include "neighbours.hpp"
 #include "rows.hpp"
 #include "tile.hpp"
 
@@ -73,7 +74,25 @@ void bind_points(nb::module_& m, const char* name) {
             for (index_t i = 0; i < w_count; ++i) std::copy(to[i], to[i] + count, out.data() + i * count);
           },
           nb::arg("rows"), nb::arg("other"), nb::arg("other_rows"), nb::arg("out"), nb::arg("threads"),
-          "out[i, j] = K(other_rows[i], rows[j]).");
+          "out[i, j] = K(other_rows[i], rows[j]).")
+      .def(
+          "neighbour_order",
+          [](const Points<T>& self, In<index_t> rows, int threads) {
+            std::vector<index_t> order;
+            {
+              nb::gil_scoped_release release;
+              order = neighbour_order(self, rows.data(), index_t(rows.shape(0)), threads);
+            }
+            return to_numpy(order);
+          },
+          nb::arg("rows"), nb::arg("threads"), "Places of `rows` in an order where neighbours are close (dense only).")
+      .def(
+          "far_share",
+          [](const Points<T>& self, In<index_t> rows) {
+            nb::gil_scoped_release release;
+            return far_share(self, rows.data(), index_t(rows.shape(0)));
+          },
+          nb::arg("rows"), "About the share of kernel values that are zero by blocks of this order.");
 }
 
 Array<std::uint64_t> row_hashes(const Matrix& x, In<double> label, int threads) {

@@ -54,6 +54,14 @@ class Points32:
     def block(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], other: Points32, other_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
         """out[i, j] = K(other_rows[i], rows[j])."""
 
+    def neighbour_order(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Places of `rows` in an order where neighbours are close (dense only)."""
+
+    def far_share(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
+        """
+        About the share of kernel values that are zero by blocks of this order.
+        """
+
 class Points64:
     """Samples prepared for kernel evaluation in one precision."""
 
@@ -67,6 +75,14 @@ class Points64:
 
     def block(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], other: Points64, other_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
         """out[i, j] = K(other_rows[i], rows[j])."""
+
+    def neighbour_order(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Places of `rows` in an order where neighbours are close (dense only)."""
+
+    def far_share(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
+        """
+        About the share of kernel values that are zero by blocks of this order.
+        """
 
 def row_hashes(x: Matrix, label: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
     """

@@ -33,6 +33,16 @@ class DistinctRows:
     owner: IntArray
     member_weight: FloatArray
 
+    def reordered(self, order: IntArray) -> DistinctRows:
+        """The same samples with sample order[i] at place i."""
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        owner = rank[self.owner]
+        by_owner = np.argsort(owner, kind="stable")
+        return DistinctRows(
+            self.index[order], self.weight[order], self.member[by_owner], owner[by_owner], self.member_weight[by_owner]
+        )
+
     def spread(self, alpha: FloatArray, n_rows: int, unit: FloatArray) -> FloatArray:
         """Each sample's alpha over its copies: the first copies up to their bound unit·weight, so that few are used.
 

@@ -29,6 +29,11 @@ IntArray = NDArray[np.int64]
 _VALUES_PER_CALL = 10**8
 # Bytes of kernel rows worth keeping when a value is computed in about a nanosecond: what stays in the processor's cache.
 _ENOUGH_WHEN_CHEAP = 16 << 20
+_CHEAP = 16.0  # features per value, those that need not be computed counted as none
+# Samples from which on, and zeros among kernel values from which on, an order that brings the zeros together pays.
+_WORTH_ORDERING = 4096
+_WORTH_SKIPPING = 0.3
+_FAR = 25.0  # γ d² beyond which the core's float32 values are 0 (native/kernel.hpp, kFar)
 
 
 def pieces(n: int, m: int) -> Iterator[slice]:
@@ -47,10 +52,22 @@ class Samples:
             as_matrix(X), kernel.name, kernel.gamma, kernel.coef0, int(kernel.degree), rows, threads
         )
 
-    @property
-    def cheap(self) -> bool:
-        """Whether a kernel value costs less than the first touch of the memory to keep it in."""
-        return bool(not sp.issparse(self.X) and self.X.shape[1] <= 16)
+    def cheap(self, rows: IntArray) -> bool:
+        """Whether a kernel value between these rows costs less than the memory to keep it in, on the average."""
+        if sp.issparse(self.X):
+            return False
+        return bool(self.X.shape[1] * (1.0 - self.points.far_share(rows)) <= _CHEAP)
+
+    def neighbour_order(self, rows: IntArray) -> IntArray | None:
+        """An order of `rows` in which many kernel values are zero by blocks, or None if there is none worth having."""
+        if self.kernel.name != "rbf" or sp.issparse(self.X) or len(rows) < _WORTH_ORDERING:
+            return None
+        some = rows[:: max(1, len(rows) // 512)][:512]
+        distances = np.square(self.X[some[1:]].astype(np.float64) - self.X[some[:-1]]).sum(axis=1)
+        if np.mean(self.kernel.gamma * distances > _FAR) < _WORTH_SKIPPING:
+            return None
+        order = np.asarray(self.points.neighbour_order(rows, self.threads))
+        return order if self.points.far_share(rows[order]) >= _WORTH_SKIPPING else None
 
     def packed_bytes(self, n: int) -> int:
         """What the core takes of the cache for its own packing of n samples, four times over: it asks for a quarter."""
@@ -79,7 +96,7 @@ class NativeRows:
 
     def part(self, center: Any, lo: Any, hi: Any, beta: Any, group: Any, f: Any, cache_bytes: float) -> Any:
         s = self.samples
-        if s.cheap:
+        if s.cheap(self.rows):
             cache_bytes = min(cache_bytes, _ENOUGH_WHEN_CHEAP + s.packed_bytes(len(self.rows)))
         return s.Part(s.points, self.rows, center, lo, hi, beta, group, f, int(cache_bytes), s.threads)
 

@@ -279,7 +279,7 @@ class Decomposition:
         self.f[self.part.active] = self.part.f
         extremes = self._full_extremes()
         self.violation = self._violation(extremes)
-        ids = np.concatenate([ids for ids, _ in self.left])
+        ids = np.sort(np.concatenate([ids for ids, _ in self.left]))
         back = self._can_move(ids, extremes)
         state = (self.center, self.lo, self.hi, self.beta, self.group)
         took = ids[back]

@@ -178,15 +178,21 @@ class Setup:
             inner_solver=machine.inner_solver,
         )
         self._samples: Samples | None = None
+        if self.kernel.native and mergeable:
+            order = self._prepared().neighbour_order(self.rows.index)
+            self.rows = self.rows if order is None else self.rows.reordered(order)
+
+    def _prepared(self) -> Samples:
+        if self._samples is None:
+            self._samples = Samples(self.X, self.kernel, self.rows.index, self.dtype, self.threads)
+        return self._samples
 
     def source(self, chosen: IntArray | None = None) -> NativeRows | GivenRows:
         """Kernel values between the distinct samples (or the chosen ones of them)."""
         rows = self.rows.index if chosen is None else self.rows.index[chosen]
         if not self.kernel.native:
             return GivenRows(self.X, self.kernel, rows, self.dtype, self.threads)
-        if self._samples is None:
-            self._samples = Samples(self.X, self.kernel, self.rows.index, self.dtype, self.threads)
-        return NativeRows(self._samples, rows)
+        return NativeRows(self._prepared(), rows)
 
     def solve(self, qp: QP, chosen: IntArray | None, control: Control, alpha: FloatArray | None = None) -> DualResult:
         """Solve one QP; float32 kernel values that stall are replaced by float64 ones, from where they got to."""
