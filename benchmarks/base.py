@@ -180,6 +180,9 @@ class Cell:
     number: fits per repetition inside one process, for fits of less than a millisecond. repeat: None means the run's.
     kernel_pass: also time decision_function on the training rows, that is one pass over the n × |SV| kernel block.
     judged: whether the evaluator sees the model (it needs n × |SV| kernel entries, too many for half a million rows).
+    test_rows: the first so many test rows (None: all).
+    score_only: the evaluator looks at the test rows only, no objective.
+    alone: False where the time is of no interest; such cells run side by side.
     label: anything an experiment wants to find the cell by.
     """
 
@@ -192,7 +195,10 @@ class Cell:
     number: int = 1
     repeat: int | None = None
     kernel_pass: bool = False
+    test_rows: int | None = None
     judged: bool = True
+    score_only: bool = False
+    alone: bool = True
     label: str = ""
 
 
@@ -224,6 +230,7 @@ class Experiment:
     title = ""
     solvers: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()  # sets that are shown, but count in no mean
     baseline = "maxmargin"
     repeat = 3
     time_limit = 600.0
