@@ -182,6 +182,7 @@ class Cell:
     judged: whether the evaluator sees the model (it needs n × |SV| kernel entries, too many for half a million rows).
     test_rows: the first so many test rows (None: all).
     score_only: the evaluator looks at the test rows only, no objective.
+    limit: seconds for this cell, where the experiment's limit is not the right one.
     alone: False where the time is of no interest; such cells run side by side.
     label: anything an experiment wants to find the cell by.
     """
@@ -198,6 +199,7 @@ class Cell:
     test_rows: int | None = None
     judged: bool = True
     score_only: bool = False
+    limit: float | None = None
     alone: bool = True
     label: str = ""
 

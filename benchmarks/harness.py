@@ -203,7 +203,7 @@ def _run_once(
             "data": str(folder),
         }
         (job_folder / "job.json").write_text(json.dumps(job))
-        outcome = run_job(job_folder, record["threads"], limit)
+        outcome = run_job(job_folder, record["threads"], min(limit, cell.limit or limit))
         record["status"] = outcome.pop("status")
         record["times"] += outcome.pop("times", [])
         keep_first = {"extra", "kernel_pass", "fit_times", "reason", "memory"}
