@@ -141,6 +141,7 @@ class Solver:
     package: str | None = None  # the distribution whose version is reported
     tasks: tuple[str, ...] = ()
     ours = False
+    stores_kernel = True  # whether a fit keeps kernel values: decides how much memory is touched before it
 
     def skip(self, problem: Problem, data: Data) -> str | None:
         """Why this solver cannot run this problem on this data, or None."""

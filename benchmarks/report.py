@@ -60,18 +60,24 @@ def reproduce(experiment: Experiment, run: dict[str, Any]) -> str:
         "export MAXMARGIN_DATA=/folder/of/npz/files   # without it: seeded stand-ins of similar shape\n"
         f"python -m benchmarks run {experiment.name}{quick} --threads {run['threads']}\n"
         f"python -m benchmarks report {experiment.name}\n```\n\n"
-        "Each fit runs alone in a fresh process, pinned to the threads above, after a warm-up on a toy problem; the "
+        "Each timed fit runs alone in a fresh process, pinned to the threads above, after a warm-up on a toy problem; the "
         "solvers take turns and the best time counts. Data is given to each solver in the form it likes best, which is "
         "not timed. Right before the clock starts, the process writes to more memory than the fit will need and gives it "
         "back, for every solver alike: a virtual machine may take up to 3 ns per byte to hand out memory that has been "
-        "idle, which is not the solver's doing. Peak memory is counted from after that. Objectives and test scores come from one float64 evaluator, never from a solver's own report. Lost "
-        "cells are shown as **LOST**; a model whose objective is above the best known by more than "
-        f"{100 * experiment.excess_allowed:g} %{_yardstick(experiment)} is marked and left out of the means."
+        "idle, which is not the solver's doing. Peak memory is counted from after that. Objectives and test scores come "
+        "from one float64 evaluator, never from a solver's own report. Lost cells are shown as **LOST**"
+        f"{_marks(experiment)}."
     )
 
 
-def _yardstick(experiment: Experiment) -> str:
-    return f" (or twice {experiment.yardstick}'s excess at the same tol)" if experiment.yardstick else ""
+def _marks(experiment: Experiment) -> str:
+    if math.isinf(experiment.excess_allowed):
+        return ""
+    yardstick = f" (or twice {experiment.yardstick}'s excess at the same tol)" if experiment.yardstick else ""
+    return (
+        f"; a model whose objective is above the best known by more than {100 * experiment.excess_allowed:g} %{yardstick} "
+        "is marked and left out of the means"
+    )
 
 
 # ---- tables

@@ -18,7 +18,6 @@ import time
 import warnings
 from typing import Any
 
-
 TOUCHED_MB = 512  # more than a fit needs beside its data and its cache
 
 
@@ -61,8 +60,8 @@ def _measure(job: dict[str, Any], folder: pathlib.Path, say: Any) -> dict[str, A
     solver.prepare(problem, X, data.y_train, job["threads"])
     data_mb = _nbytes(X) / 2**20
     if job["timed"]:
-        kernel_mb = 4 * X.shape[0] ** 2 / 2**20 + 64
-        _touch_memory(min(TOUCHED_MB + problem.cache_size, kernel_mb) + 2 * data_mb)
+        kernel_mb = 4 * X.shape[0] ** 2 / 2**20 if solver.stores_kernel else 0.0
+        _touch_memory(min(TOUCHED_MB + problem.cache_size, kernel_mb) + 4 * data_mb + 64)
     del data, X
     known = _forget_peak()
     ready_mb = _memory("VmRSS")

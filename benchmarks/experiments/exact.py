@@ -19,7 +19,7 @@ INTELEX = ("sklearnex-float32", "sklearnex-float32-dense", "sklearnex-float64")
 GOALS = {"scikit-learn": (("scikit-learn",), 12.0), "scikit-learn-intelex, its best variant": (INTELEX, 4.0)}
 ROWS = {"covtype": 50_000, "mnist8": 20_000}
 SLOW = ("a9a", "mv", "covtype_first", "covtype")  # a peer's fit takes a minute or more
-LEFT_OUT = {name: ("sklearnex-float64", "libsvm") for name in SLOW} | {
+LEFT_OUT = dict.fromkeys(SLOW, ("sklearnex-float64", "libsvm")) | {
     "covtype": ("scikit-learn", "sklearnex-float64", "libsvm")
 }
 TEST_ROWS = 20_000  # of covtype's 116,203, for the evaluator's sake
@@ -73,9 +73,10 @@ def goal_table(experiment: Experiment, run: dict[str, Any]) -> str:
         for name in report.rows_of(records):
             cells = {r["solver"]: r for r in records if report.row_name(r) == name}
             good = {solver: r["best"] for solver, r in cells.items() if r["status"] == "ok" and not r["mark"]}
-            late = {solver: report.limit_of(r) for solver, r in cells.items() if r["status"] == "timeout"}
             times = [good[variant] for variant in variants if variant in good]
-            times = times or [late[variant] for variant in variants if variant in late]  # a lower bound
+            if not times:  # the time limit of one that was killed is a lower bound
+                killed = [cells[v] for v in variants if v in cells and cells[v]["status"] == "timeout"]
+                times = [report.limit_of(r) for r in killed]
             failed |= experiment.baseline in cells and experiment.baseline not in good
             if experiment.baseline in good and times:
                 ratios.append(min(times) / good[experiment.baseline])

@@ -42,7 +42,7 @@ class ExactScaling(Experiment):
         return cells
 
     def report(self, run: dict[str, Any]) -> str:
-        lines = [["solver", "threads", "exponent", "sizes"]]
+        lines = [["solver", "threads allowed", "exponent", "sizes"]]
         for (solver, threads), points in curves(run).items():
             if len(points) > 1:
                 sizes = ", ".join(f"{rows:,}" for rows, _ in points)

@@ -102,12 +102,13 @@ class RandomClusters(KernelMachine):
 
     def fit(self) -> None:
         parts = np.array_split(np.random.default_rng(0).permutation(len(self.y)), self.k)
-        self.parts = [np.sort(part) for part in parts]
+        self.parts = [np.sort(part) for part in parts if len(np.unique(self.y[part])) > 1]  # one class: nothing to learn
+        self.machines = self.machines[: len(self.parts)]
         for machine, part in zip(self.machines, self.parts):
             machine.fit(self.X[part], self.y[part])
 
     def predict(self, X: Any) -> np.ndarray:
-        return np.sign(sum(machine.decision_function(X) for machine in self.machines))
+        return np.sign(sum((machine.decision_function(X) for machine in self.machines), np.zeros(X.shape[0])))
 
     def model(self, X_test: Any) -> Model:
         coef = np.concatenate([np.ravel(machine.dual_coef_) for machine in self.machines])
