@@ -141,6 +141,7 @@ class Solver:
     package: str | None = None  # the distribution whose version is reported
     tasks: tuple[str, ...] = ()
     ours = False
+    stores_kernel = True  # whether a fit keeps kernel values: decides how much memory is touched before it
 
     def skip(self, problem: Problem, data: Data) -> str | None:
         """Why this solver cannot run this problem on this data, or None."""
@@ -180,6 +181,10 @@ class Cell:
     number: fits per repetition inside one process, for fits of less than a millisecond. repeat: None means the run's.
     kernel_pass: also time decision_function on the training rows, that is one pass over the n × |SV| kernel block.
     judged: whether the evaluator sees the model (it needs n × |SV| kernel entries, too many for half a million rows).
+    test_rows: the first so many test rows (None: all).
+    score_only: the evaluator looks at the test rows only, no objective.
+    limit: seconds for this cell, where the experiment's limit is not the right one.
+    alone: False where the time is of no interest; such cells run side by side.
     label: anything an experiment wants to find the cell by.
     """
 
@@ -192,7 +197,11 @@ class Cell:
     number: int = 1
     repeat: int | None = None
     kernel_pass: bool = False
+    test_rows: int | None = None
     judged: bool = True
+    score_only: bool = False
+    limit: float | None = None
+    alone: bool = True
     label: str = ""
 
 
@@ -224,6 +233,7 @@ class Experiment:
     title = ""
     solvers: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()  # sets that are shown, but count in no mean
     baseline = "maxmargin"
     repeat = 3
     time_limit = 600.0

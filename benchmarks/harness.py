@@ -2,7 +2,8 @@
 
 For every data set the solvers take turns (A B C A B C …), so that a slow minute of the machine hits all of them, and
 the best of k counts. Between the timed jobs, and never beside one, objectives.py judges each model once. A job past its
-time limit is killed; tighter tolerances of the same solver are then not tried.
+time limit is killed; tighter tolerances of the same solver are then not tried. Only cells that say so (`alone=False`:
+their time is shown nowhere) run side by side.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tqdm.auto import tqdm
@@ -44,9 +46,9 @@ def run(experiment: Experiment, options: Options, progress: bool = True) -> dict
         tqdm(total=sum(rounds), disable=not progress, unit="fit", mininterval=interval) as bar,
     ):
         try:
-            for number, (name, rows, group) in enumerate(_by_data(cells, rounds, options)):
+            for number, ((name, rows, test_rows), group) in enumerate(_by_data(cells, rounds, options).items()):
                 data = discover("datasets")[name]().load()
-                data = data.head(rows, QUICK_ROWS if options.quick else None)
+                data = data.head(rows, test_rows)
                 folder = pathlib.Path(scratch) / f"data{number}"
                 storage.save(data, folder)
                 records += [_record(cell, data, options) for cell, _ in group]
@@ -74,14 +76,20 @@ def run(experiment: Experiment, options: Options, progress: bool = True) -> dict
 Group = list[tuple[Cell, int]]  # cells with their number of rounds
 
 
-def _by_data(cells: list[Cell], rounds: list[int], options: Options) -> Iterator[tuple[str, int | None, Group]]:
-    """Cells in groups that share their training rows, in the order of their first appearance."""
-    groups: dict[tuple[str, int | None], Group] = {}
+def _by_data(
+    cells: list[Cell], rounds: list[int], options: Options
+) -> dict[tuple[str, int | None, int | None], Group]:
+    """Cells in groups that share their rows, in the order of their first appearance: {(set, rows, test rows): group}."""
+    quick = QUICK_ROWS if options.quick else None
+    groups: dict[tuple[str, int | None, int | None], Group] = {}
     for cell, turns in zip(cells, rounds):
-        caps = [rows for rows in (cell.rows, options.rows, QUICK_ROWS if options.quick else None) if rows]
-        groups.setdefault((cell.dataset, min(caps, default=None)), []).append((cell, turns))
-    for (name, rows), group in groups.items():
-        yield name, rows, group
+        rows, test_rows = _least(cell.rows, options.rows, quick), _least(cell.test_rows, quick)
+        groups.setdefault((cell.dataset, rows, test_rows), []).append((cell, turns))
+    return groups
+
+
+def _least(*caps: int | None) -> int | None:
+    return min((cap for cap in caps if cap), default=None)
 
 
 def _run_group(
@@ -90,6 +98,7 @@ def _run_group(
     """Run cells that share their rows, turn by turn, and fill their records."""
     solvers = discover("solvers")
     for turn in range(max(turns for _, turns in group)):
+        untimed: list[tuple[Cell, dict[str, Any], bool]] = []
         for (cell, turns), record in zip(group, records):
             if turn >= turns:
                 continue
@@ -98,9 +107,46 @@ def _run_group(
                 reason = _why_not(cell, data, solvers, records)
                 if reason:
                     record |= {"status": "skipped", "reason": reason}
-            if record["status"] in ("new", "ok"):
+            if record["status"] not in ("new", "ok"):
+                bar.update()
+            elif cell.alone:
                 _run_once(cell, record, data, folder, limit, first=turn == 0)
+                bar.update()
+            else:
+                untimed.append((cell, record, turn == 0))
+        _side_by_side(untimed, data, folder, limit, bar)
+
+
+def _side_by_side(
+    cells: list[tuple[Cell, dict[str, Any], bool]], data: Data, folder: pathlib.Path, limit: float, bar: Any
+) -> None:
+    """Run cells whose time is of no interest, as many at once as there are cores for them."""
+    if not cells:
+        return
+    width = max(record["threads"] for _, record, _ in cells)
+    places: queue.Queue[list[int]] = queue.Queue()
+    cores = _cores()
+    for first in range(0, max(1, len(cores) - width + 1), width):
+        places.put(cores[first : first + width])
+
+    def run_one(cell: Cell, record: dict[str, Any], first: bool) -> None:
+        place = places.get()
+        try:
+            _run_once(cell, record, data, folder, limit, first, place)
+        finally:
+            places.put(place)
             bar.update()
+
+    pool = ThreadPoolExecutor(places.qsize())
+    try:
+        for future in [pool.submit(run_one, *job) for job in cells]:
+            future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)  # after Ctrl-C those that wait do not start
+
+
+def _cores() -> list[int]:
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
 
 
 def _record(cell: Cell, data: Data, options: Options) -> dict[str, Any]:
@@ -135,7 +181,13 @@ def _why_not(cell: Cell, data: Data, solvers: dict[str, Any], records: list[dict
 
 
 def _run_once(
-    cell: Cell, record: dict[str, Any], data: Data, folder: pathlib.Path, limit: float, first: bool
+    cell: Cell,
+    record: dict[str, Any],
+    data: Data,
+    folder: pathlib.Path,
+    limit: float,
+    first: bool,
+    cores: list[int] | None = None,
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="maxmargin-job-") as scratch:
         job_folder = pathlib.Path(scratch)
@@ -143,13 +195,15 @@ def _run_once(
             "solver": cell.solver,
             "problem": record["problem"],
             "threads": record["threads"],
+            "cores": cores or _cores()[: record["threads"]],
             "measure": cell.measure,
             "number": cell.number,
+            "timed": cell.alone,
             "kernel_pass": cell.kernel_pass and first,
             "data": str(folder),
         }
         (job_folder / "job.json").write_text(json.dumps(job))
-        outcome = run_job(job_folder, record["threads"], limit)
+        outcome = run_job(job_folder, record["threads"], min(limit, cell.limit or limit))
         record["status"] = outcome.pop("status")
         record["times"] += outcome.pop("times", [])
         keep_first = {"extra", "kernel_pass", "fit_times", "reason", "memory"}
@@ -165,7 +219,7 @@ def _run_once(
 def _judged(cell: Cell, data: Data, model: Model, threads: int) -> dict[str, Any]:
     """The evaluator's numbers; a model that it cannot read spoils its own cell, not a run of hours."""
     try:
-        judged = objectives.evaluate(cell.problem, data, model, threads)
+        judged = objectives.evaluate(cell.problem, data, model, threads, cell.score_only)
     except (ValueError, IndexError, TypeError) as error:
         return {"status": "error", "reason": f"the evaluator cannot judge this model: {error}"}
     return dataclasses.asdict(judged) | {"gap": judged.gap}

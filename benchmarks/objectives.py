@@ -57,8 +57,8 @@ class Evaluation:
         return (self.primal_best - self.dual) / max(abs(self.primal_best), abs(self.dual), 1e-300)
 
 
-def evaluate(problem: Problem, data: Data, model: Model, threads: int = 2) -> Evaluation:
-    """Judge `model` on the problem's training rows (objective) and on the test rows (score)."""
+def evaluate(problem: Problem, data: Data, model: Model, threads: int = 2, score_only: bool = False) -> Evaluation:
+    """Judge `model` on the problem's training rows (objective, unless `score_only`) and on the test rows (score)."""
     if isinstance(model, Predictions):
         return Evaluation(score=_score(problem, data.y_test, model.values))
     if isinstance(model, LinearModel):
@@ -69,6 +69,8 @@ def evaluate(problem: Problem, data: Data, model: Model, threads: int = 2) -> Ev
     vectors = model.vectors if model.support is None else data.X_train[model.support]
     decision = expansion(problem, data.X_test, vectors, coef, threads)[:, 0] + model.intercept
     score = None if problem.task == "one_class" else _score(problem, data.y_test, decision)
+    if score_only:
+        return Evaluation(score=score, n_support=int(np.count_nonzero(coef)))
     y = np.asarray(data.y_train, dtype=np.float64)
     primal, primal_best, dual, infeasible = _FORMULATIONS[problem.task](problem, data, model, y, coef, vectors, threads)
     return Evaluation(primal, primal_best, dual, infeasible, score, int(np.count_nonzero(coef)))

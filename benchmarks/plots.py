@@ -84,3 +84,30 @@ def time_to_error(run: dict[str, Any], path: pathlib.Path, floor: float = 1e-12)
 
 def time_against_rows(run: dict[str, Any], path: pathlib.Path) -> list[pathlib.Path]:
     return panels(run, path, lambda record: (record["rows"], record["best"]), ("training rows", "seconds"))
+
+
+Series = dict[str, list[tuple[float, float]]]
+
+
+def lines(
+    path: pathlib.Path, panels: dict[str, Series], labels: list[tuple[str, str]], scales: list[tuple[str, str]]
+) -> list[pathlib.Path]:
+    """Panels side by side, {title: {series: points}}, each with its own labels and scales ("linear" or "log")."""
+    pyplot = _pyplot()
+    if pyplot is None or not panels:
+        return []
+    columns = min(2, len(panels))
+    height = -(-len(panels) // columns)
+    figure, axes = pyplot.subplots(height, columns, figsize=(5.2 * columns, 3.6 * height), squeeze=False)
+    for axis, (title, series), label, scale in zip(axes.ravel(), panels.items(), labels, scales):
+        for name, points in series.items():
+            axis.plot(*zip(*points), "o-", ms=4, label=name)
+        axis.set(title=title, xlabel=label[0], ylabel=label[1], xscale=scale[0], yscale=scale[1])
+        axis.legend(frameon=False)
+    for axis in axes.ravel()[len(panels) :]:
+        axis.set_visible(False)
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+    return [path]

@@ -44,8 +44,10 @@ def conditions(run: dict[str, Any]) -> str:
     data = "real data" if sources <= {"real"} else f"**generated stand-ins** for {', '.join(generated)}"
     quick = " **A quick run on a few rows: not a result.**" if run["quick"] else ""
     revision = f", revision {run['commit']}" if run.get("commit") else ""
+    counts = [len(r["times"]) for r in run["records"] if r["status"] == "ok" and r["measure"] == "fit"]
+    best = f"best of {run['repeat']}" if not counts or min(counts) >= run["repeat"] else f"best of up to {run['repeat']}"
     return (
-        f"Measured {run['date']} on {run['hardware']}{revision}; {run['threads']} threads, best of {run['repeat']}, "
+        f"Measured {run['date']} on {run['hardware']}{revision}; {run['threads']} threads, {best}, "
         f"limit {run['time_limit']:g} s per fit; {data}.{quick} Versions: {packages}."
     )
 
@@ -58,16 +60,24 @@ def reproduce(experiment: Experiment, run: dict[str, Any]) -> str:
         "export MAXMARGIN_DATA=/folder/of/npz/files   # without it: seeded stand-ins of similar shape\n"
         f"python -m benchmarks run {experiment.name}{quick} --threads {run['threads']}\n"
         f"python -m benchmarks report {experiment.name}\n```\n\n"
-        "Each fit runs alone in a fresh process, pinned to the threads above, after a warm-up on a toy problem; the "
+        "Each timed fit runs alone in a fresh process, pinned to the threads above, after a warm-up on a toy problem; the "
         "solvers take turns and the best time counts. Data is given to each solver in the form it likes best, which is "
-        "not timed. Objectives and test scores come from one float64 evaluator, never from a solver's own report. Lost "
-        "cells are shown as **LOST**; a model whose objective is above the best known by more than "
-        f"{100 * experiment.excess_allowed:g} %{_yardstick(experiment)} is marked and left out of the means."
+        "not timed. Right before the clock starts, the process writes to more memory than the fit will need and gives it "
+        "back, for every solver alike: a virtual machine may take up to 3 ns per byte to hand out memory that has been "
+        "idle, which is not the solver's doing. Peak memory is counted from after that. Objectives and test scores come "
+        "from one float64 evaluator, never from a solver's own report. Lost cells are shown as **LOST**"
+        f"{_marks(experiment)}."
     )
 
 
-def _yardstick(experiment: Experiment) -> str:
-    return f" (or twice {experiment.yardstick}'s excess at the same tol)" if experiment.yardstick else ""
+def _marks(experiment: Experiment) -> str:
+    if math.isinf(experiment.excess_allowed):
+        return ""
+    yardstick = f" (or twice {experiment.yardstick}'s excess at the same tol)" if experiment.yardstick else ""
+    return (
+        f"; a model whose objective is above the best known by more than {100 * experiment.excess_allowed:g} %{yardstick} "
+        "is marked and left out of the means"
+    )
 
 
 # ---- tables
@@ -113,7 +123,9 @@ def time_table(experiment: Experiment, records: list[Record]) -> str:
     for name in rows_of(records):
         cells = {r["solver"]: r for r in records if row_name(r) == name}
         ours = cells.get(experiment.baseline)
-        lines.append([name, *(time_cell(cells.get(column), ours, ratios[column]) for column in columns)])
+        beside = any(r["dataset"] in experiment.beside for r in cells.values())
+        counted = {column: [] for column in columns} if beside else ratios
+        lines.append([name, *(time_cell(cells.get(column), ours, counted[column]) for column in columns)])
     means = [_mean(ratios[column]) if column != experiment.baseline else "" for column in columns]
     lines.append(["geometric mean of ratios (cells)", *means])
     return "## Times\n\n" + markdown(lines)
@@ -128,18 +140,23 @@ def time_cell(record: Record | None, ours: Record | None, ratios: list[float]) -
     if record["status"] == "error":
         return "LOST (failed)" if record is ours else "failed"
     late = record["status"] == "timeout"
-    text = f"> {record['reason'].split()[2]}" if late else seconds(record["best"])
+    text = f"> {limit_of(record):g}" if late else seconds(record["best"])
     mark = f", {record['mark']}" if record.get("mark") else ""
     if record is ours:
         return f"**LOST** {text}{mark}" if late or mark else text
     if ours is None or ours["status"] != "ok" or ours.get("mark"):  # no ratio to a model that is not one
         return text + mark
-    value = (float(record["reason"].split()[2]) if late else record["best"]) / ours["best"]
+    value = (limit_of(record) if late else record["best"]) / ours["best"]
     lost = ""
     if not mark:
         ratios.append(value)  # of a timeout this is a lower bound
         lost = " **LOST**" if value < 1 and not late else ""
     return f"{text} ({'> ' if late else ''}{value:.3g}×){lost}{mark}"
+
+
+def limit_of(record: Record) -> float:
+    """The time limit that a killed fit ran into, from its reason ("more than 60 s")."""
+    return float(record["reason"].split()[2])
 
 
 def objective_table(experiment: Experiment, records: list[Record]) -> str:

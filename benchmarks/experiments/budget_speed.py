@@ -27,7 +27,7 @@ class BudgetSpeed(Experiment):
     sets = ("susy", "skin", "ijcnn1", "a9a", "w8a", "phishing")
     solvers = SEARCHES
     baseline = "budget-lookup-wd"
-    repeat = 5
+    repeat = 2
     excess_allowed = float("inf")
 
     def cells(self, options: Options) -> list[Cell]:

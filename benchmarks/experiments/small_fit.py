@@ -17,6 +17,7 @@ class SmallFit(Experiment):
     title = "Small fits"
     sets = ("iris", "iris_binary")
     solvers = ("maxmargin", "scikit-learn", "sklearnex-float64", "libsvm")
+    repeat = 2
 
     def cells(self, options: Options) -> list[Cell]:
         known = discover("datasets")

@@ -17,6 +17,7 @@ class Budget(Solver):
     name = "budget"
     package = "maxmargin"
     tasks = ("svc",)
+    stores_kernel = False
     ours = True
     variant: dict[str, Any] = {}
 

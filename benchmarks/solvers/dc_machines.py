@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.base import Data, Model, Predictions, Problem
+from benchmarks.base import Data, KernelModel, Model, Predictions, Problem
 from benchmarks.solvers._kernel import KernelMachine
 
 JUDGED_ROWS = 100_000  # above, the evaluator would need too many kernel values: only the score is judged
@@ -48,6 +48,7 @@ class _Divided(KernelMachine):
             "n_support": float(last["n_support"]),
             "time_clustering": float(levels["time_clustering"].sum()),
             "time_solving": float(levels["time_solving"].sum()),
+            "converged": float(self.estimator.status_ == "converged"),
         }
 
 
@@ -83,3 +84,36 @@ class DCCoefficients(_Divided):
         best, mine = exact.fit(self.X, self.y).support_, self.estimator.support_
         both = float(len(np.intersect1d(best, mine)))
         return super().extra() | {"precision": both / max(1, len(mine)), "recall": both / max(1, len(best))}
+
+
+class RandomClusters(KernelMachine):
+    """Exact machines on `options["k"]` random parts of the rows, put together: what k-means is compared with."""
+
+    name = "maxmargin-random-clusters"
+    package = "maxmargin"
+    ours = True
+    tasks = ("svc",)
+
+    def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
+        make = importlib.import_module("maxmargin").SVC
+        self.X, self.y, self.k = X, y, problem.options["k"]
+        parameters = self.parameters(problem, threads) | {"fit_intercept": False, "n_jobs": threads}
+        self.machines = [make(**parameters) for _ in range(self.k)]
+
+    def fit(self) -> None:
+        parts = np.array_split(np.random.default_rng(0).permutation(len(self.y)), self.k)
+        self.parts = [np.sort(part) for part in parts if len(np.unique(self.y[part])) > 1]  # one class: nothing to learn
+        self.machines = self.machines[: len(self.parts)]
+        for machine, part in zip(self.machines, self.parts):
+            machine.fit(self.X[part], self.y[part])
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.sign(sum((machine.decision_function(X) for machine in self.machines), np.zeros(X.shape[0])))
+
+    def model(self, X_test: Any) -> Model:
+        coef = np.concatenate([np.ravel(machine.dual_coef_) for machine in self.machines])
+        support = np.concatenate([part[m.support_] for m, part in zip(self.machines, self.parts)])
+        return KernelModel(coef, 0.0, support)
+
+    def extra(self) -> dict[str, float]:
+        return {}

@@ -19,6 +19,7 @@ class _Liblinear(Solver):
     requires = ("liblinear",)
     package = "liblinear-official"
     tasks = ("linear",)
+    stores_kernel = False
     solver_type = 3
     loss = "hinge"
 

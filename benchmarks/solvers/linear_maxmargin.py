@@ -14,6 +14,7 @@ class Linear(Solver):
     name = "linear-maxmargin"
     package = "maxmargin"
     tasks = ("linear",)
+    stores_kernel = False
     ours = True
     method = "auto"
 

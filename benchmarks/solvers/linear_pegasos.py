@@ -17,6 +17,7 @@ BATCH = 256
 class Pegasos(Solver):
     name = "linear-pegasos"
     tasks = ("linear",)
+    stores_kernel = False
 
     def skip(self, problem: Problem, data: Data) -> str | None:
         reason = super().skip(problem, data)

@@ -31,4 +31,5 @@ class Exact(KernelMachine):
 
     def extra(self) -> dict[str, float]:
         phases = {f"time_{key}": float(value) for key, value in getattr(self.estimator, "timings_", {}).items()}
-        return super().extra() | {key: value for key, value in phases.items() if np.isfinite(value)}
+        ended = {"converged": float(getattr(self.estimator, "status_", "converged") == "converged")}
+        return super().extra() | ended | {key: value for key, value in phases.items() if np.isfinite(value)}

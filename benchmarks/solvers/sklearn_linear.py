@@ -13,6 +13,7 @@ class _Linear(Solver):
     requires = ("sklearn",)
     package = "scikit-learn"
     tasks = ("linear",)
+    stores_kernel = False
     penalised = False
     estimator: Any
 

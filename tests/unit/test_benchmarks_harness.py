@@ -53,6 +53,7 @@ def test_a_good_cell_is_timed_judged_and_unmarked(toy_run):
     assert record["dual_excess"] == 0 and 0 <= record["gap"] < 1e-2 and record["score"] > 0.95
     assert record["kernel_pass"] > 0 and record["extra"]["iterations"] > 0
     assert record["memory"]["peak_mb"] >= record["memory"]["start_mb"] > 0
+    assert record["memory"]["peak_mb"] - record["memory"]["ready_mb"] < 60  # 64 MB and more were touched before
 
 
 def test_a_wrong_model_is_marked(toy_run):
@@ -82,6 +83,20 @@ def test_the_page_is_whole_and_tells_no_secrets(toy_run):
     assert "iris_binary svc C=1 γ=0.25 (150 × 4)" in text and machine.hardware() in text
     assert str(pathlib.Path.home()) not in json.dumps(run) + text
     assert str(pathlib.Path(__file__).resolve().parents[2]) not in json.dumps(run) + text
+
+
+def test_cells_without_a_clock_run_side_by_side_and_may_be_judged_by_score_alone():
+    untimed = {"threads": 1, "alone": False, "score_only": True, "repeat": 1, "test_rows": 50}
+    cells = [Cell("iris_binary", "scikit-learn", GOOD, **untimed, label=str(i)) for i in range(3)]
+    records = harness.run(Toy(cells), Options(), progress=False)["records"]
+    assert [r["label"] for r in records] == ["0", "1", "2"] and all(r["status"] == "ok" for r in records)
+    assert all(r["score"] > 0.9 and r["primal"] is None and r["test_rows"] == 50 for r in records)
+
+
+def test_a_cell_may_have_less_time_than_the_run():
+    experiment = Toy([Cell("iris", "scikit-learn", GOOD, number=10_000_000, limit=0.2)])
+    record = harness.run(experiment, Options(time_limit=60), progress=False)["records"][0]
+    assert record["status"] == "timeout" and report.limit_of(record) == 0.2
 
 
 def test_a_job_past_its_limit_is_killed():
@@ -161,12 +176,16 @@ def test_goals_are_lost_by_one_slow_or_one_wrong_cell():
     shape = {"features": 2, "sparse": False, "label": "", "mark": None}
     problem = {"task": "svc", "C": 1.0, "kernel": "rbf", "gamma": 1.0}
 
-    def verdicts(*times, **changes):
+    def goal_records(*times):
         records = []
         for name, (ours, sklearn, intelex) in zip("abc", times):
             for solver, best in (("maxmargin", ours), ("scikit-learn", sklearn), ("sklearnex-float32", intelex)):
                 record = {"dataset": name, "rows": 9, "solver": solver, "problem": problem, "status": "ok", **shape}
                 records.append(record | {"best": best})
+        return records
+
+    def verdicts(*times, **changes):
+        records = goal_records(*times)
         records[0] |= changes
         table = goal_table(discover("experiments")["exact"](), {"records": records})
         return [line.split("|")[-2].strip() for line in table.splitlines() if "slower" in line]
@@ -175,6 +194,30 @@ def test_goals_are_lost_by_one_slow_or_one_wrong_cell():
     assert verdicts((1, 20, 50), (1, 13, 0.9)) == ["reached", "LOST"]
     assert verdicts((1, 20, 5), (1, 13, 4), mark="objective +3 %") == ["LOST", "LOST"]
     assert verdicts((1, 20, 5), (1, 13, 4), status="timeout") == ["LOST", "LOST"]
+    killed = goal_records((1, 20, 5), (1, 13, 4))
+    killed[1] |= {"status": "timeout", "best": None, "reason": "more than 12 s"}
+    assert "12.5×" in goal_table(discover("experiments")["exact"](), {"records": killed})  # √(12·13): a lower bound
+    beside = {"dataset": "covtype"}  # shown, but not one of the sets that the goals were written for
+    slow = goal_records((1, 20, 5), (1, 0.1, 0.1))
+    slow = [r | beside if r["dataset"] == "b" else r for r in slow]
+    assert goal_table(discover("experiments")["exact"](), {"records": slow}).count("reached") == 2
+
+
+def test_goals_of_divide_and_conquer():
+    from benchmarks.experiments.dc import COLD, EARLY, EXACT, goal_table
+
+    def verdicts(early, exact, score):
+        times = {EARLY: early, EXACT: exact, COLD: 8.0}
+        same = {"status": "ok", "label": "", "problem": {"kernel": "rbf"}}
+        records = [same | {"dataset": "covtype_first", "solver": name, "best": t} for name, t in times.items()]
+        peer = {"solver": "scikit-learn", "status": "timeout", "reason": "more than 230 s", "best": None}
+        records.append(same | {"dataset": "covtype_first"} | peer)
+        whole = {"dataset": "covtype", "label": "all rows", "score": score, "extra": {"converged": 1.0}}
+        records.append(same | whole | {"solver": EARLY, "best": 20.0})
+        return [line.split("|")[-2].strip() for line in goal_table(records).splitlines()[4:]]
+
+    assert verdicts(1.0, 7.0, 0.9601) == ["reached"] * 3
+    assert verdicts(3.0, 9.0, 0.9599) == ["LOST"] * 3
 
 
 def test_a_partial_run_keeps_other_data_sets_but_not_other_conditions():
