@@ -18,7 +18,7 @@ import time
 import warnings
 from typing import Any
 
-TOUCHED_MB = 512  # more than a fit needs beside its data and its cache
+TOUCHED_MB = 256  # more than a fit needs beside its data and its cache
 
 
 def main(folder: pathlib.Path) -> None:
