@@ -7,7 +7,7 @@
 //   poly       sum x z                               (gamma dot + coef0)^degree   1                       no
 //   sigmoid    sum x z                               tanh(gamma dot + coef0)      1                       no
 //
-// RBF values below exp(kFar), which is far below what an accumulated float or double can tell from 0, are exactly 0: so
+// RBF values of dense samples below exp(kFar), which is far below what an accumulated float or double can tell from 0, are exactly 0: so
 // blocks of them need not be computed (boxes.hpp), and whether they are changes no bit.
 //
 // nx is half the self dot product of the scaled sample, accumulated in the same order as every other dot product, so
@@ -78,7 +78,7 @@ inline Vec<T> finish(const KernelSpec& spec, Vec<T> acc, Vec<T> nx, Vec<T> nz) {
     return exp(-acc);
   } else {
     const Vec<T> e = acc - (nx + nz);
-    const Vec<T> k = exp_normal(e < Vec<T>{} ? e : Vec<T>{});
+    const Vec<T> k = exp(smaller(e, Vec<T>{}));
     return e < splat(kFar<T>) ? Vec<T>{} : k;
   }
 }

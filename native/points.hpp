@@ -60,6 +60,18 @@ class Points {
         matrix_);
   }
 
+  // Sparse only: how many entries a row stores.
+  index_t count(index_t row) const {
+    return std::visit(
+        [&](const auto& m) -> index_t {
+          if constexpr (std::decay_t<decltype(m)>::dense)
+            return 0;
+          else
+            return m.indptr[row + 1] - m.indptr[row];
+        },
+        matrix_);
+  }
+
   // Sparse only: calls visit(feature, scaled value) for each stored entry of a row, in storage order.
   template <class Visit>
   void entries(index_t row, Visit&& visit) const {

@@ -5,8 +5,9 @@
 // Dense: samples in panels [feature][kPanel lanes], W row by row; kRows × 2 vectors of accumulators stay in registers
 // over all features, then the kernel function is applied to them before anything is stored. Rows of W that have only
 // zeros with a block of samples are left out (boxes.hpp).
-// Sparse: W dense and transposed, [feature slot][kChunk rows], only the features that W has; each stored entry of a
-// sample updates kChunk accumulators, so the lanes are full whatever the sparsity of the samples.
+// Sparse: W dense and transposed, [feature slot][kChunk rows], only the features that W has, ascending; each stored
+// entry of a sample updates kChunk accumulators, so the lanes are full whatever the sparsity of the samples. Where rows
+// are long, a chunk is taken in pieces of kSlotPiece slots that stay in L1 while all samples of a block pass by.
 //
 // Every entry is accumulated feature by feature in one order, wherever it stands in whatever tile: equal pairs give
 // equal bits for one row or a batch, any number of threads, any blocking.
@@ -28,6 +29,7 @@ constexpr int kRows = 6;
 
 template <class T>
 constexpr int kChunk = 8 * kLanes<T>;  // sparse: W rows per accumulator set (8 vectors)
+constexpr index_t kSlotPiece = (index_t(32) << 10) / (8 * kVectorBytes);  // sparse: slots of a chunk in 32 kB
 
 // Aligned scratch memory that keeps its size between uses (no page faults in hot loops).
 template <class T>
@@ -72,6 +74,7 @@ class PackedRows {
   const Boxes<T>& boxes() const { return boxes_; }                                                     // dense
   const T* chunk(index_t first) const { return packed_.data() + first * index_t(slots_); }             // sparse
   std::int32_t slot(index_t feature) const { return slot_[feature]; }                                  // −1: none
+  index_t slots() const { return slots_; }
   const T* absolute() const { return absolute_.data(); }  // sparse laplacian: Σ|w| of each row
 
  private:
@@ -89,11 +92,10 @@ class PackedRows {
 
   void pack_sparse() {
     slot_.assign(points_->features(), -1);
+    for (index_t i = 0; i < count_; ++i) points_->entries(row_[i], [&](index_t k, T) { slot_[k] = 0; });
     slots_ = 0;
-    for (index_t i = 0; i < count_; ++i)
-      points_->entries(row_[i], [&](index_t k, T) {
-        if (slot_[k] < 0) slot_[k] = slots_++;
-      });
+    for (auto& slot : slot_)
+      if (slot == 0) slot = slots_++;
     T* out = packed_.ensure(std::max<index_t>(1, padded_ * slots_));
     std::fill(out, out + padded_ * slots_, T(0));
     absolute_.assign(padded_, T(0));
@@ -181,45 +183,6 @@ inline void dense_panel(const Points<T>& samples, const T* panel, const T* nx, c
   }
 }
 
-// Sparse: one sample against rows [begin, end) of W; its entries come as (slot of W, value) pairs.
-template <class T, Kind kind>
-void sparse_sample(const Points<T>& samples, index_t sample, const std::int32_t* slot, const T* value, index_t entries,
-                   T outside, const PackedRows<T>& w, index_t begin, index_t end, T limit, T* values) {
-  constexpr int L = kLanes<T>;
-  const Vec<T> nx = splat(samples.norm(sample));
-  for (index_t first = begin; first < end; first += kChunk<T>) {
-    const T* chunk = w.chunk(first);
-    Vec<T> acc[8];
-#pragma GCC unroll 8
-    for (int v = 0; v < 8; ++v) {
-      acc[v] = Vec<T>{};
-      // Σ|w| + Σ_{x≠0} (|x − w| − |w|), and |x| where W has no such feature
-      if constexpr (kind == Kind::laplacian) acc[v] = load(w.absolute() + first + v * L) + outside;
-    }
-    for (index_t t = 0; t < entries; ++t) {
-      const T* wk = chunk + index_t(slot[t]) * kChunk<T>;
-      const Vec<T> x = splat(value[t]);
-#pragma GCC unroll 8
-      for (int v = 0; v < 8; ++v) {
-        const Vec<T> z = load(wk + v * L);
-        acc[v] = combine<T, kind>(acc[v], x, z);
-        if constexpr (kind == Kind::laplacian) acc[v] -= (z < Vec<T>{} ? -z : z);
-      }
-    }
-    for (int v = 0; v < 8; ++v) {
-      const index_t i = first + v * L;
-      const Vec<T> nz = load(w.norm() + i);
-      store(values + (i - begin), finish<T, kind>(samples.spec(), acc[v], nx, nz));
-      if constexpr (kind == Kind::rbf) {
-        const Vec<T> e = acc[v] - (nx + nz);
-        if (any(e > splat(limit)))
-          for (int l = 0; l < L && i + l < w.count(); ++l)
-            recompute_near<T>(samples, sample, w, i + l, e[l], limit, values + (i - begin) + l);
-      }
-    }
-  }
-}
-
 // Samples in tiles: which rows of a Points, and their panels if they were packed beforehand.
 template <class T>
 struct SampleList {
@@ -234,15 +197,17 @@ template <class T>
 struct TileScratch {
   Buffer<T> panels, values, block;
   std::vector<T> norm;
-  std::vector<std::int32_t> slot;
-  std::vector<T> value;
-  std::vector<index_t> first;  // where each sample's entries begin in slot and value
-  std::vector<T> outside;
+  // Sparse: the block's entries as (slot of W, value) pairs, sample by sample.
+  Buffer<std::int32_t> slot;
+  Buffer<T> value;
+  std::vector<T> outside;    // Σ|x| over features that W has not
+  index_t pieces = 1;        // into which each sample's entries are cut, one per kSlotPiece slots
+  std::vector<index_t> cut;  // [sample][pieces + 1]: where they begin and end
   Box<T> box;                   // dense: around the block of samples
   std::vector<index_t> chosen;  // rows of W that may have values other than zero with the block
 };
 
-constexpr index_t kSparseBlock = 64;  // with kPass values each: 96 kB
+constexpr index_t kSparseBlock = 64;
 
 // Samples per block: their panels stay in a quarter of a 512 kB L2, and a block of values beside them.
 template <class T>
@@ -286,66 +251,163 @@ void dense_block(const SampleList<T>& list, index_t begin, index_t end, bool box
   if (boxed) scratch.box.around(panels, end - begin, d);
 }
 
-// Room for a sample's values: whole chunks, and one cache line more so that a column does not fall into a few cache sets.
-template <class T>
-constexpr index_t value_stride(index_t rows) {
-  return (rows + kChunk<T> - 1) / kChunk<T> * kChunk<T> + index_t(64 / sizeof(T));
-}
-
-// The block's entries as (slot of W, value) pairs, in scratch.
+// The block's entries, in scratch: cut into pieces where the samples have enough of them to pay for it.
 template <class T>
 void gather_entries(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w,
                     TileScratch<T>& scratch) {
-  scratch.slot.clear();
-  scratch.value.clear();
-  scratch.first.assign(1, 0);
+  constexpr index_t worth = 12;  // entries per sample and piece, so that fetching and storing sums is the lesser part
+  const Points<T>& points = *list.points;
+  index_t total = 0, at = 0;
+  for (index_t j = begin; j < end; ++j) total += points.count(list.row[j]);
+  std::int32_t* slot = scratch.slot.ensure(std::max<index_t>(1, total));
+  T* value = scratch.value.ensure(std::max<index_t>(1, total));
+  index_t pieces = std::max<index_t>(1, (w.slots() + kSlotPiece - 1) / kSlotPiece);
+  if (total < worth * pieces * (end - begin)) pieces = 1;
+  const index_t length = pieces > 1 ? kSlotPiece : std::max<index_t>(1, w.slots());
+  scratch.pieces = pieces;
   scratch.outside.assign(end - begin, T(0));
+  scratch.cut.resize((end - begin) * (pieces + 1));
+  index_t* cut = scratch.cut.data();
   for (index_t j = begin; j < end; ++j) {
-    list.points->entries(list.row[j], [&](index_t k, T x) {
-      const std::int32_t slot = w.slot(k);
-      if (slot >= 0) {
-        scratch.slot.push_back(slot);
-        scratch.value.push_back(x);
-      } else {
-        scratch.outside[j - begin] += std::abs(x);
+    index_t* const last = cut + pieces;
+    index_t next = 0;  // the first slot after the piece at hand; rows are sorted, else a piece is merely wider
+    T outside = 0;
+    points.entries(list.row[j], [&](index_t k, T x) {
+      const std::int32_t here = w.slot(k);
+      if (here < 0) {
+        outside += std::abs(x);
+        return;
       }
+      for (; here >= next; next += length) *cut++ = at;
+      slot[at] = here;
+      value[at++] = x;
     });
-    scratch.first.push_back(index_t(scratch.slot.size()));
+    while (cut <= last) *cut++ = at;
+    scratch.outside[j - begin] = outside;
   }
 }
 
-// Sample by sample: values[i − w_begin] of samples [begin, end), each handed to use(j − begin, values).
+template <class T>
+constexpr index_t kValueStride = kChunk<T> + 64 / index_t(sizeof(T));  // not a power of two: columns use all cache sets
+
+// values[s][i] = what sample s of the block accumulates over its entries against row i of a chunk of W.
+//   laplacian: Σ|w| + Σ_{x≠0} (|x − w| − |w|), and |x| where W has no such feature
+template <class T, Kind kind>
+void accumulate(index_t count, const T* chunk, const T* absolute, const TileScratch<T>& scratch, T* values) {
+  constexpr int L = kLanes<T>;
+  const std::int32_t* slot = scratch.slot.data();
+  const T *value = scratch.value.data(), *outside = scratch.outside.data();
+  const index_t pieces = scratch.pieces;
+  for (index_t piece = 0; piece < pieces; ++piece)
+    for (index_t s = 0; s < count; ++s) {
+      const index_t* cut = scratch.cut.data() + s * (pieces + 1) + piece;
+      T* to = values + s * kValueStride<T>;
+      Vec<T> acc[8];
+#pragma GCC unroll 8
+      for (int v = 0; v < 8; ++v) {
+        acc[v] = piece > 0 ? load(to + v * L) : Vec<T>{};
+        if (kind == Kind::laplacian && piece == 0) acc[v] = load(absolute + v * L) + outside[s];
+      }
+      for (index_t t = cut[0], stop = cut[1]; t < stop; ++t) {
+        const T* wk = chunk + index_t(slot[t]) * kChunk<T>;
+        const Vec<T> x = splat(value[t]);
+#pragma GCC unroll 8
+        for (int v = 0; v < 8; ++v) {
+          const Vec<T> z = load(wk + v * L);
+          acc[v] = combine<T, kind>(acc[v], x, z);
+          if constexpr (kind == Kind::laplacian) acc[v] -= (z < Vec<T>{} ? -z : z);
+        }
+      }
+#pragma GCC unroll 8
+      for (int v = 0; v < 8; ++v) store(to + v * L, acc[v]);
+    }
+}
+
+// From what a sample accumulated to its kernel values, in place, for the kChunk rows of W from `first` on.
+template <class T, Kind kind>
+inline void finish_values(const Points<T>& samples, index_t sample, const PackedRows<T>& w, index_t first, T limit,
+                          T* values) {
+  constexpr int L = kLanes<T>;
+  const Vec<T> nx = splat(samples.norm(sample));
+  const T* nz = w.norm() + first;
+  bool near = false;
+  T exponent[kChunk<T>];
+  if constexpr (kind == Kind::rbf) {
+    near = limit < std::numeric_limits<T>::infinity();
+    if (near)
+      for (int i = 0; i < kChunk<T>; i += L) store(exponent + i, load(values + i) - (nx + load(nz + i)));
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < kChunk<T>; i += 4 * L) {
+    Vec<T> k[4];
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; ++u) {
+      k[u] = load(values + i + u * L);
+      if constexpr (kind == Kind::rbf)
+        k[u] = smaller(k[u] - (nx + load(nz + i + u * L)), Vec<T>{});
+      else
+        k[u] = finish<T, kind>(samples.spec(), k[u], nx, nx);
+    }
+    if constexpr (kind == Kind::rbf) exp_all<4>(k);
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; ++u) store(values + i + u * L, k[u]);
+  }
+  if (near)
+    for (int i = 0; i < kChunk<T> && first + i < w.count(); ++i)
+      recompute_near<T>(samples, sample, w, first + i, exponent[i], limit, values + i);
+}
+
+// Rows [w_begin, w_end) of W chunk by chunk: use(first, valid, values) finds K(sample begin + s, w_{first + i}) in
+// values[s · kValueStride + i] for i < valid.
 template <class T, Kind kind, class Use>
-void sparse_values(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w, index_t w_begin,
+void sparse_chunks(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w, index_t w_begin,
                    index_t w_end, TileScratch<T>& scratch, Use&& use) {
-  const T limit = exact_above(*list.points, w.points());
   if (w_begin == 0) gather_entries(list, begin, end, w, scratch);  // later passes over the block find them there
-  const index_t stride = value_stride<T>(w_end - w_begin);
-  for (index_t j = begin; j < end; ++j) {
-    const index_t s = j - begin, from = scratch.first[s];
-    T* values = scratch.values.ensure(stride * kSparseBlock) + s * stride;
-    sparse_sample<T, kind>(*list.points, list.row[j], scratch.slot.data() + from, scratch.value.data() + from,
-                           scratch.first[s + 1] - from, scratch.outside[s], w, w_begin, w_end, limit, values);
-    use(s, values);
+  const T limit = exact_above(*list.points, w.points());
+  T* values = scratch.values.ensure(kSparseBlock * kValueStride<T>);
+  for (index_t first = w_begin; first < w_end; first += kChunk<T>) {
+    accumulate<T, kind>(end - begin, w.chunk(first), w.absolute() + first, scratch, values);
+    for (index_t s = 0; s < end - begin; ++s)
+      finish_values<T, kind>(*list.points, list.row[begin + s], w, first, limit, values + s * kValueStride<T>);
+    use(first, std::min<index_t>(kChunk<T>, w_end - first), values);
   }
 }
 
 template <class T, Kind kind>
 void sparse_tile(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w, index_t w_begin,
                  index_t w_end, TileScratch<T>& scratch, T* const* out) {
-  const index_t stride = value_stride<T>(w_end - w_begin), count = end - begin;
-  sparse_values<T, kind>(list, begin, end, w, w_begin, w_end, scratch, [](index_t, const T*) {});
-  // Turned at the end of the block, so that each row of out, a page of its own, is visited once.
-  const T* values = scratch.values.data();
   constexpr int L = kLanes<T>;
-  for (index_t i = 0; i < w_end - w_begin; i += L)
-    for (index_t s = 0; s < count; s += L) {
-      Vec<T> square[L];
-      for (int l = 0; l < L; ++l) square[l] = load(values + (s + l) * stride + i);
-      transpose<T>(square);
-      const int valid = int(std::min<index_t>(L, w_end - w_begin - i));
-      for (int l = 0; l < valid; ++l) store(out[i + l] + s, square[l]);
+  sparse_chunks<T, kind>(list, begin, end, w, w_begin, w_end, scratch, [&](index_t first, index_t valid, const T* values) {
+    for (index_t i = 0; i < valid; i += L)
+      for (index_t s = 0; s < end - begin; s += L) {
+        Vec<T> square[L];
+        for (int l = 0; l < L; ++l) square[l] = load(values + (s + l) * kValueStride<T> + i);
+        transpose<T>(square);
+        const int rows = int(std::min<index_t>(L, valid - i));
+        for (int l = 0; l < rows; ++l) store(out[first - w_begin + i + l] + s, square[l]);
+      }
+  });
+}
+
+// Σ a_i v_i in double; always the same order for the same count.
+template <class T>
+inline double weighted_sum(const double* a, const T* v, index_t count) {
+  constexpr int D = kLanes<double>;
+  typedef T Part __attribute__((vector_size(D * sizeof(T))));
+  Vec<double> sum[4] = {};
+  index_t i = 0;
+  for (; i + 4 * D <= count; i += 4 * D)
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; ++u) {
+      Part part;
+      std::memcpy(&part, v + i + u * D, sizeof part);
+      sum[u] += load(a + i + u * D) * __builtin_convertvector(part, Vec<double>);
     }
+  const Vec<double> all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  double total = 0;
+  for (int l = 0; l < D; ++l) total += all[l];
+  for (; i < count; ++i) total += a[i] * double(v[i]);
+  return total;
 }
 
 template <class T, class Run>
@@ -437,17 +499,14 @@ void kernel_sum(const SampleList<T>& list, const PackedRows<T>& w, const double*
       for (index_t first = 0; first < w.count(); first += kPass) {
         const index_t last = std::min(first + kPass, w.count());
         if (list.points->sparse()) {  // values come sample by sample: sum them as they stand
+          const auto add = [&](index_t i, index_t valid, const T* values) {
+            for (index_t s = 0; s < end - begin; ++s)
+              for (index_t c = 0; c < outputs; ++c)
+                sum[c * sum_stride + begin + s] +=
+                    weighted_sum(coef + c * coef_stride + i, values + s * kValueStride<T>, valid);
+          };
           with_kind<T>(list.points->spec().kind, [&](auto kind) {
-            sparse_values<T, decltype(kind)::value>(
-                list, begin, end, w, first, last, mine, [&](index_t s, const T* values) {
-                  for (index_t c = 0; c < outputs; ++c) {
-                    const double* a = coef + c * coef_stride + first;
-                    double total = 0;
-#pragma omp simd reduction(+ : total)
-                    for (index_t i = 0; i < last - first; ++i) total += a[i] * double(values[i]);
-                    sum[c * sum_stride + begin + s] += total;
-                  }
-                });
+            sparse_chunks<T, decltype(kind)::value>(list, begin, end, w, first, last, mine, add);
           });
           continue;
         }
