@@ -54,8 +54,9 @@ def panels(
         axis.set_visible(False)
     handles = {h: l for a in axes.ravel() for h, l in zip(*a.get_legend_handles_labels())}
     unique = {label: handle for handle, label in handles.items()}
-    figure.legend(unique.values(), unique.keys(), loc="lower center", ncol=min(4, len(unique)), frameon=False)
-    figure.tight_layout(rect=(0, 0.12 / height, 1, 1))
+    wide = min(len(unique), 4 if columns > 1 else 2)
+    figure.legend(unique.values(), unique.keys(), loc="lower center", ncol=wide, frameon=False)
+    figure.tight_layout(rect=(0, 0.09 * -(-len(unique) // wide) / height, 1, 1))
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)

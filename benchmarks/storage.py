@@ -29,10 +29,14 @@ def save(data: Data, folder: pathlib.Path) -> None:
     (folder / "header.json").write_text(json.dumps(header))
 
 
-def load(folder: str | pathlib.Path) -> Data:
+def load_train(folder: str | pathlib.Path) -> tuple[Any, np.ndarray]:
+    """X and y of the training rows alone, so that test rows take no memory during a fit."""
     folder = pathlib.Path(folder)
-    rows = [_load_rows(folder, name) for name in ("X_train", "X_test")]
-    return Data(rows[0], np.load(folder / "y_train.npy"), rows[1], np.load(folder / "y_test.npy"))
+    return _load_rows(folder, "X_train"), np.load(folder / "y_train.npy")
+
+
+def load_test(folder: str | pathlib.Path) -> Any:
+    return _load_rows(pathlib.Path(folder), "X_test")
 
 
 def _save_rows(X: Any, folder: pathlib.Path, name: str) -> None:

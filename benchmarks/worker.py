@@ -54,15 +54,14 @@ def _measure(job: dict[str, Any], folder: pathlib.Path, say: Any) -> dict[str, A
     start_mb = _memory("VmRSS")
 
     solver = make()
-    data = storage.load(job["data"])
-    X_test = data.X_test
-    X = solver.form(data.X_train)
-    solver.prepare(problem, X, data.y_train, job["threads"])
+    X, y = storage.load_train(job["data"])
+    X = solver.form(X)
+    solver.prepare(problem, X, y, job["threads"])
     data_mb = _nbytes(X) / 2**20
     if job["timed"]:
         kernel_mb = 4 * X.shape[0] ** 2 / 2**20 if solver.stores_kernel else 0.0
         _touch_memory(min(TOUCHED_MB + problem.cache_size, kernel_mb) + 4 * data_mb + 64)
-    del data, X
+    del X, y
     known = _forget_peak()
     ready_mb = _memory("VmRSS")
     say("start")
@@ -72,14 +71,14 @@ def _measure(job: dict[str, Any], folder: pathlib.Path, say: Any) -> dict[str, A
 
     out: dict[str, Any] = {"times": times, "extra": solver.extra()}
     out["memory"] = {"start_mb": start_mb, "data_mb": data_mb, "ready_mb": ready_mb, "peak_mb": peak_mb}
-    X_test = solver.form(X_test)
+    X_test = solver.form(storage.load_test(job["data"]))
     if job["measure"] == "predict":
         _touch_memory(TOUCHED_MB)
         say("start")
         out["fit_times"], out["times"] = times, _predict_times(solver, X_test)
         say("stop")
     if job["kernel_pass"]:
-        X_train = solver.form(storage.load(job["data"]).X_train)
+        X_train = solver.form(storage.load_train(job["data"])[0])
         out["kernel_pass"] = min(_seconds(lambda: solver.predict(X_train)) for _ in range(2))
     storage.save_model(solver.model(X_test), folder / "model.npz")
     return out

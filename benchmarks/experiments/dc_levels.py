@@ -3,7 +3,7 @@
 Figure 1 has one level with k clusters on 10,000 rows of covtype: the difference f(clusters) − f(best known) against
 Theorem 1's bound, estimated on the sample, and against the difference for a random partition. In the other table each
 line is a fit that stops at one level, all support vectors together; level 0 is the whole problem, and tol is our SVC
-from a cold start. Nothing here fits an intercept. Figure 1 is solved to tol 1e-6: the bound is an
+from a cold start. Nothing here fits an intercept. Figure 1 is solved to tol 1e-6; its bound is an
 estimate on the very sample that the clusters were made from, so it can fall below the difference, and the table says so.
 """
 
