@@ -132,14 +132,15 @@ class CrammerSinger:
         problem, C = self.problem, self.problem.C
         offsets = np.array(self._offsets)
         free = np.array([c[:, -1] for c in self._cuts]).T if problem.free_intercept else None
-        beta, shift = reduced_qp.solve(self._gram, offsets, C, free)
+        beta, shift = reduced_qp.solve(self._gram, offsets, C, free, self.lower)
         total = np.tensordot(beta, np.array(self._cuts), axes=1)
         W = -C * total
         if free is not None:
             W[:, -1] = shift
         value, norm = C * float(beta @ offsets), self._inner(W, W)
         self.lower = max(self.lower, value - 0.5 * norm - problem.rounding(value + norm))
-        self._idle = [0 if b > 1e-9 else idle + 1 for b, idle in zip(beta, self._idle)]
+        used = beta * offsets > 1e-9 * float(beta @ offsets)
+        self._idle = [0 if hit else idle + 1 for hit, idle in zip(used, self._idle)]
         if max(self._idle) >= IDLE:
             keep = [j for j, idle in enumerate(self._idle) if idle < IDLE]
             self._cuts = [self._cuts[j] for j in keep]
