@@ -14,6 +14,7 @@ Stops at a relative gap of tol, certified by the reduced problem's value.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 
 import numpy as np
@@ -73,9 +74,10 @@ class CrammerSinger:
 
     def result(self, status: Status) -> LinearResult:
         gap = max(0.0, self.objective - self.lower)
+        counts = {"passes": self.problem.passes, "pass_seconds": self.problem.pass_seconds}
         return LinearResult(
             status=status, objective=self.objective, gap=gap, violation=gap / max(self.objective, 1e-300),
-            timings=dict(self.clock.seconds), w=self.W, lower=self.lower,
+            timings={**self.clock.seconds, **counts}, w=self.W, lower=self.lower,
         )
 
     def _inner(self, U: FloatArray, V: FloatArray) -> float:
@@ -87,7 +89,10 @@ class CrammerSinger:
         for k in range(self.classes):
             shift = float(problem.bias * W[k, -1]) if problem.bias else 0.0
             w = np.ascontiguousarray(W[k, : problem.d])
+            start = time.perf_counter()
             _core.linear_outputs(problem.matrix, w, shift, self._ones, 0, problem.n, out[k], problem.threads)
+            problem.pass_seconds += time.perf_counter() - start
+            problem.passes += 1
             yield
 
     def _violators(self, scores: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
