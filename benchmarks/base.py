@@ -172,6 +172,10 @@ class Solver:
         """Numbers of the solver's own that a table may show (iterations, time per phase). Never its objective."""
         return {}
 
+    def curves(self) -> dict[str, list[float]]:
+        """What the solver reported turn by turn, for pictures of its convergence; the evaluator judges its end."""
+        return {}
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -180,6 +184,7 @@ class Cell:
     rows: the first so many training rows (None: all). measure: fit, or predict (the time of predicting the test rows).
     number: fits per repetition inside one process, for fits of less than a millisecond. repeat: None means the run's.
     kernel_pass: also time decision_function on the training rows, that is one pass over the n × |SV| kernel block.
+    curves: also store what the solver says of itself turn by turn (`Solver.curves`).
     judged: whether the evaluator sees the model (it needs n × |SV| kernel entries, too many for half a million rows).
     test_rows: the first so many test rows (None: all).
     score_only: the evaluator looks at the test rows only, no objective.
@@ -197,6 +202,7 @@ class Cell:
     number: int = 1
     repeat: int | None = None
     kernel_pass: bool = False
+    curves: bool = False
     test_rows: int | None = None
     judged: bool = True
     score_only: bool = False
@@ -241,6 +247,7 @@ class Experiment:
     intercept_allowed = 1e-2
     infeasible_allowed = 1e-2
     yardstick: str | None = None
+    bandwidth = False  # whether to measure the machine's read bandwidth beside the cells
 
     def cells(self, options: Options) -> list[Cell]:
         raise NotImplementedError

@@ -58,11 +58,13 @@ def run(experiment: Experiment, options: Options, progress: bool = True) -> dict
             complete = False
             records = [record for record in records if record["status"] != "new"]
     judge(records, experiment)
+    counts = sorted({record["threads"] for record in records}) if experiment.bandwidth else []
     return {
         "experiment": experiment.name,
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "hardware": machine.hardware(),
         "versions": machine.versions(),
+        "read_gb_per_s": {str(count): machine.read_bandwidth(count) for count in counts},
         "commit": machine.commit(),
         "threads": options.threads,
         "repeat": repeat,
@@ -200,13 +202,14 @@ def _run_once(
             "number": cell.number,
             "timed": cell.alone,
             "kernel_pass": cell.kernel_pass and first,
+            "curves": cell.curves and first,
             "data": str(folder),
         }
         (job_folder / "job.json").write_text(json.dumps(job))
         outcome = run_job(job_folder, record["threads"], min(limit, cell.limit or limit))
         record["status"] = outcome.pop("status")
         record["times"] += outcome.pop("times", [])
-        keep_first = {"extra", "kernel_pass", "fit_times", "reason", "memory"}
+        keep_first = {"extra", "curves", "kernel_pass", "fit_times", "reason", "memory"}
         record |= {key: value for key, value in outcome.items() if key in keep_first and key not in record}
         if record["status"] == "ok":
             record["best"] = min(record["times"])

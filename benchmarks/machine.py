@@ -7,6 +7,11 @@ import os
 import pathlib
 import platform
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from threadpoolctl import threadpool_limits
 
 PACKAGES = (
     "maxmargin", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "libsvm-official", "liblinear-official",
@@ -35,6 +40,18 @@ def versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
+
+
+def read_bandwidth(threads: int, megabytes: int = 512, repeat: int = 7) -> float:
+    """GB/s at which `threads` threads together read memory: dot products of parts of an array far beyond the caches."""
+    parts = np.array_split(np.ones(megabytes * 2**20 // 8), threads)  # np.ones also touches every page
+    best = float("inf")
+    with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+        for _ in range(repeat):
+            start = time.perf_counter()
+            list(pool.map(lambda part: part @ part, parts))
+            best = min(best, time.perf_counter() - start)
+    return sum(part.nbytes for part in parts) / best / 1e9
 
 
 def commit() -> str | None:

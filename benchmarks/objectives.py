@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
+from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
 from benchmarks.base import Data, KernelModel, LinearModel, Model, Predictions, Problem
@@ -46,6 +47,7 @@ class Evaluation:
     dual: float | None = None
     infeasible: float | None = None
     score: float | None = None
+    auc: float | None = None  # area under the ROC curve, where there are two classes and decision values
     n_support: int | None = None
     penalised: bool = False  # the intercept is part of the norm: another problem, with another optimum
 
@@ -73,7 +75,8 @@ def evaluate(problem: Problem, data: Data, model: Model, threads: int = 2, score
         return Evaluation(score=score, n_support=int(np.count_nonzero(coef)))
     y = np.asarray(data.y_train, dtype=np.float64)
     primal, primal_best, dual, infeasible = _FORMULATIONS[problem.task](problem, data, model, y, coef, vectors, threads)
-    return Evaluation(primal, primal_best, dual, infeasible, score, int(np.count_nonzero(coef)))
+    auc = _auc(data.y_test, decision) if problem.task in ("svc", "nu_svc") else None
+    return Evaluation(primal, primal_best, dual, infeasible, score, auc, int(np.count_nonzero(coef)))
 
 
 # ---- kernels, in tiles
@@ -261,8 +264,9 @@ def _evaluate_linear(problem: Problem, data: Data, model: LinearModel) -> Evalua
     own = primal(model.intercept)
     free_hinge = problem.fit_intercept and not model.penalised and problem.loss == "hinge"
     best = min(own, primal(_kth(y - f, int((y > 0).sum())))) if free_hinge else own
-    score = _score(problem, data.y_test, _times(data.X_test, w) + model.intercept)
-    return Evaluation(own, best, None, None, score, int(np.count_nonzero(w)), model.penalised)
+    decision = _times(data.X_test, w) + model.intercept
+    score, auc = _score(problem, data.y_test, decision), _auc(data.y_test, decision)
+    return Evaluation(own, best, None, None, score, auc, int(np.count_nonzero(w)), model.penalised)
 
 
 def _times(X: Any, w: np.ndarray) -> np.ndarray:
@@ -313,3 +317,13 @@ def _score(problem: Problem, y: np.ndarray, values: np.ndarray) -> float | None:
     if set(np.unique(y)) <= {-1, 1}:
         return float(np.mean((values > 0) == (y > 0)))
     return float(np.mean(values == y))
+
+
+def _auc(y: np.ndarray, values: np.ndarray) -> float | None:
+    """Area under the ROC curve: how often a positive row has the larger value than a negative one, ties half."""
+    positive = y > 0
+    count = int(positive.sum())
+    if not set(np.unique(y)) <= {-1, 1} or count in (0, len(y)):
+        return None
+    ranks = rankdata(values)
+    return float((ranks[positive].sum() - count * (count + 1) / 2) / (count * (len(y) - count)))

@@ -63,6 +63,38 @@ def panels(
     return [path]
 
 
+def bounds(run: dict[str, Any], path: pathlib.Path) -> list[pathlib.Path]:
+    """Per data set: objective (solid) and lower bound (dashed) over the turns, as distances from the best objective."""
+    pyplot = _pyplot()
+    done = [r for r in run["records"] if r["status"] == "ok" and r.get("curves")]
+    names = list(dict.fromkeys(r["dataset"] for r in done))
+    if pyplot is None or not names:
+        return []
+    solvers = list(dict.fromkeys(r["solver"] for r in done))
+    figure, axes = pyplot.subplots(1, len(names), figsize=(4.2 * len(names), 3.6), squeeze=False)
+    for axis, name in zip(axes.ravel(), names):
+        mine = [r for r in done if r["dataset"] == name]
+        best = min(min(r["curves"]["objective"]) for r in mine)
+        for r in mine:
+            turns = range(1, len(r["curves"]["objective"]) + 1)
+            color = f"C{solvers.index(r['solver'])}"
+            above = [max(f / best - 1, 1e-6) for f in r["curves"]["objective"]]
+            below = [max(1 - low / best, 1e-6) for low in r["curves"]["lower"]]
+            axis.loglog(turns, above, "-", color=color, label=r["solver"])
+            axis.loglog(turns, below, "--", color=color)
+        axis.set_ylim(1e-5, 10)
+        axis.set_title(name)
+        axis.set_xlabel("turns")
+        axis.set_ylabel("relative distance from the best objective")
+    handles, labels = axes.ravel()[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncol=len(labels), frameon=False)
+    figure.tight_layout(rect=(0, 0.08, 1, 1))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+    return [path]
+
+
 def _readable_ticks(axis: Any, limits: tuple[float, float]) -> None:
     """Within one or two decades label 1, 2 and 5; beyond, matplotlib's powers of ten will do."""
     from matplotlib.ticker import LogLocator, NullFormatter

@@ -71,6 +71,8 @@ def _measure(job: dict[str, Any], folder: pathlib.Path, say: Any) -> dict[str, A
 
     out: dict[str, Any] = {"times": times, "extra": solver.extra()}
     out["memory"] = {"start_mb": start_mb, "data_mb": data_mb, "ready_mb": ready_mb, "peak_mb": peak_mb}
+    if job["curves"]:
+        out["curves"] = solver.curves()
     X_test = solver.form(storage.load_test(job["data"]))
     if job["measure"] == "predict":
         _touch_memory(TOUCHED_MB)

@@ -1,4 +1,9 @@
-"""Figure 3 of Franc & Sonnenburg 2008: fit time against the number of rows, and the exponent (1 is linear)."""
+"""Figure 3 of Franc & Sonnenburg 2008: fit time against the number of rows, and the exponent (1 is linear).
+
+The exponent is the slope of log(seconds) over log(rows), by least squares. Relative gap 1e-2 for ours, as in the paper;
+SGD's tol of the same value is another rule, so its objective is judged. Fits of a few milliseconds are mostly set-up,
+which flattens the curve: hence sizes of 10,000 rows and more.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,10 @@ from benchmarks import plots, report
 from benchmarks.base import Cell, Experiment, Options, Problem
 from benchmarks.experiments.exact_scaling import exponent
 
-SIZES = (5_000, 10_000, 20_000, 40_000, 80_000)
+SIZES = {
+    "celegans": (10_000, 20_000, 40_000, 80_000),
+    "covtype": (29_000, 58_000, 116_000, 232_000, 464_000),
+}
 
 
 class LinearScaling(Experiment):
@@ -17,25 +25,27 @@ class LinearScaling(Experiment):
     baseline = "linear-maxmargin"
     sets = ("celegans", "covtype")
     solvers = ("linear-maxmargin", "linear-ocas", "sklearn-sgd")
-    repeat = 1
+    excess_allowed = 1e-2  # the gap asked for
+    repeat = 2
 
     def cells(self, options: Options) -> list[Cell]:
         return [
             Cell(name, solver, Problem("linear", tol=1e-2, fit_intercept=False), rows=rows)
             for name in self.chosen_sets(options)
-            for rows in ((500, 1000, 2000) if options.quick else SIZES)
+            for rows in ((500, 1000, 2000) if options.quick else SIZES[name])
             for solver in self.chosen_solvers(options)
         ]
 
     def report(self, run: dict[str, Any]) -> str:
-        lines = [["set", "solver", "exponent"]]
+        lines = [["set", "solver", "exponent", "sizes"]]
         done = [r for r in run["records"] if r["status"] == "ok"]
         for name, solver in dict.fromkeys((r["dataset"], r["solver"]) for r in done):
             points = [(r["rows"], r["best"]) for r in done if (r["dataset"], r["solver"]) == (name, solver)]
             if len(points) > 1:
-                lines.append([name, solver, f"{exponent(points):.2f}"])
+                sizes = f"{points[0][0]:,} to {points[-1][0]:,}"
+                lines.append([name, solver, f"{exponent(points):.2f}", sizes])
         picture = "![time against rows](linear_scaling.svg)"
-        return "\n\n".join([report.tables(self, run), "## Exponents", report.markdown(lines), picture])
+        return "\n\n".join(["## Exponents", report.markdown(lines), picture, report.tables(self, run)])
 
     def plots(self, run: dict[str, Any], folder: pathlib.Path) -> list[pathlib.Path]:
         return plots.time_against_rows(run, folder / "linear_scaling.svg")

@@ -1,6 +1,8 @@
-"""Table 3 of Franc & Sonnenburg 2008: model selection over C, the whole path timed, best test score shown.
+"""Table 3 of Franc & Sonnenburg 2008: model selection over C by the area under the ROC curve, and the time of it all.
 
-The score is the evaluator's (accuracy on the test rows) in place of the paper's area under the ROC curve.
+Each solver fits every C on its own, from zero; `linear-path` is our `LinearSVC.path`, which goes from C to C and keeps
+its cuts. The area (and the accuracy beside it) is the evaluator's, from decision values on the test rows. As in the
+paper the best C is chosen on the test rows: it shows what the grid contains, not what a user without them would pick.
 """
 
 from __future__ import annotations
@@ -11,32 +13,47 @@ from benchmarks import report
 from benchmarks.base import Cell, Experiment, Options, Problem
 
 STRENGTHS = (0.01, 0.1, 1.0, 10.0)
+PATH = "linear-path"
 
 
 class LinearSelection(Experiment):
     title = "Linear machines: model selection over C"
     baseline = "linear-maxmargin"
-    sets = ("a9a", "w8a", "ijcnn1", "covtype")
-    solvers = ("linear-maxmargin", "linear-ocas", "liblinear-s3", "sklearn-sgd")
+    sets = ("a9a", "w8a", "ijcnn1", "covtype", "reuters")
+    solvers = ("linear-maxmargin", PATH, "linear-ocas", "liblinear-s3", "sklearn-sgd")
     repeat = 1
 
     def cells(self, options: Options) -> list[Cell]:
+        def problem(C: float, solver: str) -> Problem:
+            more = {"Cs": list(STRENGTHS)} if solver == PATH else {}
+            return Problem("linear", C=C, fit_intercept=False, options=more)
+
         return [
-            Cell(name, solver, Problem("linear", C=C, fit_intercept=False), label="path")
+            Cell(name, solver, problem(C, solver), label=f"C={C:g}")
             for name in self.chosen_sets(options)
-            for C in STRENGTHS
             for solver in self.chosen_solvers(options)
+            for C in (STRENGTHS[-1:] if solver == PATH else STRENGTHS)
         ]
 
     def report(self, run: dict[str, Any]) -> str:
-        lines = [["set", "solver", "best C", "test score", "seconds for all C"]]
-        done = [r for r in run["records"] if r["status"] == "ok" and r.get("score") is not None]
-        for name in dict.fromkeys(r["dataset"] for r in done):
-            for solver in dict.fromkeys(r["solver"] for r in done):
-                mine = [r for r in done if r["dataset"] == name and r["solver"] == solver]
-                if mine:
-                    top = max(mine, key=lambda r: r["score"])
-                    total = sum(r["best"] for r in mine)
-                    lines.append([name, solver, f"{top['problem']['C']:g}", f"{top['score']:.4f}",
-                                  report.seconds(total)])
-        return report.markdown(lines)
+        lines = [["set", "solver", *(f"auROC C={C:g}" for C in STRENGTHS), "best C", "accuracy there",
+                  "seconds for all C", "notes"]]
+        done = [r for r in run["records"] if r["status"] == "ok"]
+        for name, solver in dict.fromkeys((r["dataset"], r["solver"]) for r in done):
+            mine = {r["problem"]["C"]: r for r in done if (r["dataset"], r["solver"]) == (name, solver)}
+            lines.append([name, solver, *_row(mine, solver)])
+        parts = [report.markdown(lines), report.reasons(run["records"])]
+        return "\n\n".join(part for part in parts if part)
+
+
+def _row(mine: dict[float, dict[str, Any]], solver: str) -> list[str]:
+    areas = [f"{mine[C]['auc']:.4f}" if C in mine and mine[C].get("auc") is not None else "" for C in STRENGTHS]
+    total = report.seconds(sum(r["best"] for r in mine.values()))
+    notes = "; ".join(f"C={C:g}: {r['mark']}" for C, r in mine.items() if r.get("mark"))
+    known = {C: r for C, r in mine.items() if r.get("auc") is not None}
+    if solver == PATH or not known:
+        return [*areas, "", "", total, notes]
+    if len(mine) < len(STRENGTHS):
+        total = f"> {total}"
+    best = max(known, key=lambda C: known[C]["auc"])
+    return [*areas, f"{best:g}", f"{100 * known[best]['score']:.2f} %", total, notes]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from typing import Any
 
@@ -42,8 +43,14 @@ class Linear(Solver):
         return LinearModel(self.estimator.coef_.ravel(), float(self.estimator.intercept_[0]))
 
     def extra(self) -> dict[str, float]:
-        own = {"iterations": float(self.estimator.n_iter_)}
-        return own | {f"time_{name}": float(value) for name, value in self.estimator.timings_.items()}
+        phases = dict(self.estimator.timings_)
+        own = {name: float(phases.pop(name)) for name in ("passes", "pass_seconds")}
+        own["iterations"] = float(self.estimator.n_iter_)
+        return own | {f"time_{name}": float(value) for name, value in phases.items()}
+
+    def curves(self) -> dict[str, list[float]]:
+        trace = self.estimator.trace_
+        return {name: [float(value) for value in trace[name]] for name in ("time", "objective", "lower")}
 
 
 class Ocas(Linear):
@@ -58,6 +65,21 @@ class Cpa(Linear):
 
     name = "linear-cpa"
     method = "cpa"
+
+
+class Path(Linear):
+    """`LinearSVC.path` over options["Cs"], each C from the one before; the model judged is that of the problem's C."""
+
+    name = "linear-path"
+
+    def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
+        strengths = problem.options["Cs"]
+        super().prepare(dataclasses.replace(problem, options={}), X, y, threads)
+        self.first, self.Cs, self.own = self.estimator, strengths, strengths.index(problem.C)
+
+    def fit(self) -> None:
+        self.models = self.first.path(self.X, self.y, self.Cs)
+        self.estimator = self.models[self.own]
 
 
 class NewtonSteps(Linear):

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from sklearn import svm
+from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel, sigmoid_kernel
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
@@ -178,6 +179,15 @@ def test_linear_hinge_equals_the_linear_kernel():
     kernel = objectives.evaluate(Problem("svc", C=2.0, kernel="linear"), data, model)
     linear = LinearModel(estimator.coef_.ravel(), float(estimator.intercept_[0]))
     assert objectives.evaluate(Problem("linear", C=2.0), data, linear).primal == pytest.approx(kernel.primal, rel=1e-9)
+
+
+@pytest.mark.parametrize("decimals", [0, 8])  # rounded values have ties
+def test_area_under_the_roc_curve(decimals):
+    w = np.array([1.0, 0.2, 0.0, 0.0])
+    shown = objectives.evaluate(Problem("linear"), Data(X, LABELS, np.round(X, decimals), LABELS), LinearModel(w))
+    assert shown.auc == pytest.approx(roc_auc_score(LABELS, np.round(X, decimals) @ w), abs=1e-12)
+    one_class = Data(X, LABELS, X[LABELS > 0], LABELS[LABELS > 0])
+    assert objectives.evaluate(Problem("linear"), one_class, LinearModel(w)).auc is None
 
 
 def test_scores_of_bare_predictions():

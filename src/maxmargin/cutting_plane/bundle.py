@@ -43,7 +43,7 @@ class Bundle:
         """Raise the bound; return the reduced problem's solution w."""
         t, C = self.count, self.problem.C
         free = self._cuts[:t, -1] if self.problem.free_intercept else None
-        beta, intercept = reduced_qp.solve(self._gram[:t, :t], self._offsets[:t], C, free)
+        beta, intercept = reduced_qp.solve(self._gram[:t, :t], self._offsets[:t], C, free, self.value)
         total = beta @ self._cuts[:t]
         w = -C * total
         if free is not None:
@@ -53,7 +53,8 @@ class Bundle:
         norm = self.problem.inner(w, w)
         self.value = value - 0.5 * norm - self.problem.rounding(value + norm)
         self.lower = max(self.lower, self.value)
-        self._idle[:t] = np.where(beta > 1e-9, 0, self._idle[:t] + 1)
+        share = beta * np.abs(self._offsets[:t])  # not β itself: a heavy cut balances light ones with a tiny one
+        self._idle[:t] = np.where(share > 1e-9 * share.sum(), 0, self._idle[:t] + 1)
         if (self._idle[:t] >= IDLE).any():
             self._drop(total, float(beta @ self._offsets[:t]))
         return w
@@ -61,7 +62,7 @@ class Bundle:
     def adopt(self, problem: LinearProblem) -> None:
         """The same cuts under another C: they bound the risk, not the objective, so only the bound starts anew."""
         self.problem = problem
-        self.lower = 0.0
+        self.lower = self.value = 0.0
         if self.count:
             self.solve()
 

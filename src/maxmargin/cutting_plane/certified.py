@@ -144,7 +144,8 @@ class Certified:
 
     def result(self, status: Status) -> LinearResult:
         self._store_cut()
+        counts = {"passes": self.problem.passes, "pass_seconds": self.problem.pass_seconds}
         return LinearResult(
             status=status, objective=self.objective, gap=self.gap, violation=self.relative_gap,
-            timings=dict(self.clock.seconds), w=self.w, lower=self.bundle.lower, bundles=[self.bundle],
+            timings={**self.clock.seconds, **counts}, w=self.w, lower=self.bundle.lower, bundles=[self.bundle],
         )

@@ -14,6 +14,7 @@ Stops at a relative gap of tol, certified by the reduced problem's value.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 
 import numpy as np
@@ -73,9 +74,10 @@ class CrammerSinger:
 
     def result(self, status: Status) -> LinearResult:
         gap = max(0.0, self.objective - self.lower)
+        counts = {"passes": self.problem.passes, "pass_seconds": self.problem.pass_seconds}
         return LinearResult(
             status=status, objective=self.objective, gap=gap, violation=gap / max(self.objective, 1e-300),
-            timings=dict(self.clock.seconds), w=self.W, lower=self.lower,
+            timings={**self.clock.seconds, **counts}, w=self.W, lower=self.lower,
         )
 
     def _inner(self, U: FloatArray, V: FloatArray) -> float:
@@ -87,7 +89,10 @@ class CrammerSinger:
         for k in range(self.classes):
             shift = float(problem.bias * W[k, -1]) if problem.bias else 0.0
             w = np.ascontiguousarray(W[k, : problem.d])
+            start = time.perf_counter()
             _core.linear_outputs(problem.matrix, w, shift, self._ones, 0, problem.n, out[k], problem.threads)
+            problem.pass_seconds += time.perf_counter() - start
+            problem.passes += 1
             yield
 
     def _violators(self, scores: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
@@ -132,14 +137,15 @@ class CrammerSinger:
         problem, C = self.problem, self.problem.C
         offsets = np.array(self._offsets)
         free = np.array([c[:, -1] for c in self._cuts]).T if problem.free_intercept else None
-        beta, shift = reduced_qp.solve(self._gram, offsets, C, free)
+        beta, shift = reduced_qp.solve(self._gram, offsets, C, free, self.lower)
         total = np.tensordot(beta, np.array(self._cuts), axes=1)
         W = -C * total
         if free is not None:
             W[:, -1] = shift
         value, norm = C * float(beta @ offsets), self._inner(W, W)
         self.lower = max(self.lower, value - 0.5 * norm - problem.rounding(value + norm))
-        self._idle = [0 if b > 1e-9 else idle + 1 for b, idle in zip(beta, self._idle)]
+        used = beta * offsets > 1e-9 * float(beta @ offsets)
+        self._idle = [0 if hit else idle + 1 for hit, idle in zip(used, self._idle)]
         if max(self._idle) >= IDLE:
             keep = [j for j, idle in enumerate(self._idle) if idle < IDLE]
             self._cuts = [self._cuts[j] for j in keep]

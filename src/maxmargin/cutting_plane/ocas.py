@@ -7,7 +7,8 @@ over X), search exactly along w_b + k(w_t − w_b) for the best point so far w_b
 w_c = (1 − λ)w_b + λ w_t (change 3). `cpa` leaves the three changes out: it cuts at w_t and keeps the best w_t.
 
 Cuts come from duals: a = −Σ alpha_i sign_i x_i with alpha_i = weight_i where m_i ≤ 1 at w_c. Between turns only the
-samples whose alpha changed move the cut; every 20 turns it is summed anew, so that rounding does not gather.
+samples whose alpha changed move the cut; every 20 turns, or when far heavier samples have come and gone than are left,
+it is summed anew, so that rounding does not gather.
 
 Stops at (F(w_b) − F_t)/F(w_b) ≤ tol. F_t never exceeds the optimum, so the gap is a certificate.
 Cost per turn: one pass over X, the flipped rows, O(n) for the search, O(t³) for t cuts.
@@ -25,6 +26,7 @@ from maxmargin.cutting_plane.problem import FloatArray, LinearProblem, Pause
 from maxmargin.runtime import Status, Turn
 
 REBUILD = 20  # turns between two fresh sums of the cut
+CANCELLED = 1e3  # weight added and taken away, per weight left, that calls for a fresh sum before
 
 
 class Ocas(Certified):
@@ -37,6 +39,7 @@ class Ocas(Certified):
         super().__init__(problem, tol, bundle)
         self.optimised = optimised
         self.mix = mix if optimised else 1.0
+        self._moved = 0.0
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
         problem, clock = self.problem, self.clock
@@ -82,8 +85,14 @@ class Ocas(Certified):
     def _cut(self, alpha: FloatArray, a: FloatArray, margins: FloatArray, fresh: bool) -> Pause:
         """Cut at (1 − mix)·best + mix·reduced."""
         if fresh:
-            alpha[:], a[:] = 0.0, 0.0
+            alpha[:], a[:], self._moved = 0.0, 0.0, 0.0
         found = self.problem.duals(alpha, self.m, margins, self.mix)
-        yield from self.problem.add(a, found.rows, found.delta)
+        rows, delta = found.rows, found.delta
+        self._moved += float(np.abs(delta).sum())
+        if self._moved > CANCELLED * float(alpha.sum()):
+            rows, a[:] = np.flatnonzero(alpha), 0.0
+            delta = self.problem.sign[rows] * alpha[rows]
+            self._moved = float(alpha.sum())
+        yield from self.problem.add(a, rows, delta)
         self.bundle.add(a, found.offset)
         self.clock.lap("cutting plane")

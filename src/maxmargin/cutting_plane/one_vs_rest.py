@@ -1,12 +1,19 @@
-"""One binary problem per class, one after the other, as one solver with one clock.
+"""One binary problem per class as one solver with one clock: one after the other, or several side by side.
 
 Classes are independent, so their objectives, bounds and gaps add up: the sum of the gaps bounds the distance of the
 joint objective from its optimum. A run that is stopped early keeps what it has for every class, zero for the rest.
+
+Side by side: `workers` threads take one class each, turn by turn, and the next class when one is done (the core
+releases the interpreter). A class computes what it would compute alone, so the result does not depend on `workers`.
+Turns are reported as they come; with `ordered` the classes at work report in turn, so that a limit on the number of
+turns cuts every run at the same place.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -16,40 +23,80 @@ from maxmargin.cutting_plane.certified import LinearResult
 from maxmargin.cutting_plane.problem import FloatArray
 from maxmargin.runtime import Status, Turn
 
+PAUSE = 0.05  # seconds after which a long turn lets the run look at its clock and at Ctrl-C
+
 
 class OneVsRest:
     """`make(k)` builds the solver of class k."""
 
-    def __init__(self, make: Callable[[int], Any], classes: int) -> None:
+    def __init__(self, make: Callable[[int], Any], classes: int, *, workers: int = 1, ordered: bool = False) -> None:
         self._make = make
-        self._solvers: list[Any] = []
+        self._solvers: dict[int, Any] = {}
         self._classes = classes
-        self.statuses: list[Status] = []
+        self._workers = min(workers, classes)
+        self._ordered = ordered
+        self.statuses: dict[int, Status] = {}
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
-        for k in range(self._classes):
-            solver = self._make(k)
-            self._solvers.append(solver)
-            ended: Status | None = yield from self._one(solver, k)
-            self.statuses.append(ended or Status.CONVERGED)
-        return Status.STALLED if Status.STALLED in self.statuses else None
+        yield from self._side_by_side() if self._workers > 1 else self._one_by_one()
+        return Status.STALLED if Status.STALLED in self.statuses.values() else None
 
-    def _one(self, solver: Any, k: int) -> Generator[Turn | None, None, Status | None]:
-        turns = solver.turns()
-        while True:
+    def _one_by_one(self) -> Generator[Turn | None, None, None]:
+        for k in range(self._classes):
+            turns = self._start(k)
+            while k not in self.statuses:
+                yield self._advance(k, turns)
+
+    def _side_by_side(self) -> Generator[Turn | None, None, None]:
+        stop = threading.Event()
+        waiting = list(range(self._classes))
+        running: dict[Future[Turn | None], tuple[int, Any]] = {}
+        with ThreadPoolExecutor(self._workers) as pool:
             try:
-                turn = next(turns)
-            except StopIteration as end:
-                status: Status | None = end.value
-                return status
-            if turn is not None:
-                turn.extra["class"] = float(k)
-            yield turn
+                while waiting or running:
+                    while waiting and len(running) < self._workers:
+                        k = waiting.pop(0)
+                        turns = self._start(k)
+                        running[pool.submit(self._whole_turn, k, turns, stop)] = (k, turns)
+                    oldest = next(iter(running))
+                    wait([oldest] if self._ordered else running, PAUSE, FIRST_COMPLETED)
+                    done = [future for future in running if future.done() and (not self._ordered or future is oldest)]
+                    for future in done:
+                        k, turns = running.pop(future)
+                        turn = future.result()
+                        if k not in self.statuses:
+                            running[pool.submit(self._whole_turn, k, turns, stop)] = (k, turns)
+                        yield turn
+                    if not done:
+                        yield None
+            finally:  # also when the run is stopped: the workers end at their next safe point
+                stop.set()
+
+    def _start(self, k: int) -> Any:
+        self._solvers[k] = self._make(k)
+        return self._solvers[k].turns()
+
+    def _whole_turn(self, k: int, turns: Any, stop: threading.Event) -> Turn | None:
+        turn = None
+        while turn is None and k not in self.statuses and not stop.is_set():
+            turn = self._advance(k, turns)
+        return turn
+
+    def _advance(self, k: int, turns: Any) -> Turn | None:
+        """To the next yield of class k, or to its end."""
+        try:
+            turn: Turn | None = next(turns)
+        except StopIteration as end:
+            self.statuses[k] = end.value or Status.CONVERGED
+            return None
+        if turn is not None:
+            turn.extra["class"] = float(k)
+        return turn
 
     def result(self, status: Status) -> LinearResult:
-        while len(self._solvers) < self._classes:
-            self._solvers.append(self._make(len(self._solvers)))
-        parts = [solver.result(status) for solver in self._solvers]
+        parts = [
+            (self._solvers[k] if k in self._solvers else self._make(k)).result(status) for k in range(self._classes)
+        ]
         timings: dict[str, float] = {}
         for part in parts:
             for name, seconds in part.timings.items():

@@ -11,6 +11,7 @@ penalised like the rest or, by default, free. A cut (a, b) says R(w) ≥ ⟨a, w
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -53,6 +54,8 @@ class LinearProblem:
     penalised: bool = False
     threads: int = 1
     matrix: _core.Matrix = field(init=False, repr=False)
+    passes: float = field(init=False, default=0.0)  # over X by `outputs`, and the seconds they took
+    pass_seconds: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         self.matrix = as_matrix(self.X)
@@ -98,7 +101,10 @@ class LinearProblem:
         weights = np.ascontiguousarray(w[: self.d])
         for begin in range(0, self.n, step):
             end = min(self.n, begin + step)
+            start = time.perf_counter()
             _core.linear_outputs(self.matrix, weights, shift, self.sign, begin, end, out, self.threads)
+            self.pass_seconds += time.perf_counter() - start
+            self.passes += (end - begin) / self.n
             if end < self.n:
                 yield
 

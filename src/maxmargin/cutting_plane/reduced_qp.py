@@ -6,6 +6,10 @@
 Method: Mehrotra's predictor-corrector with a slack for Σβ ≤ 1 (the cut "R ≥ 0"). Cost: some 15 Cholesky factors of a
 matrix with one row per cut. It needs no warm start to be accurate; near-parallel cuts, which stall SMO, do not hurt it.
 Any feasible β gives a valid bound, so `solve` repairs feasibility exactly before it returns.
+
+Scaling: when weights span many orders so do the cuts (a cut through heavy samples is 1e8 times one through light ones)
+and the β that balance them, and the value may be far below any single cut's. Hence the variables are β_j times the size
+of cut j, in units of the value itself; as that is only known afterwards, a value far below the unit is solved for again.
 """
 
 from __future__ import annotations
@@ -15,23 +19,53 @@ import scipy.linalg as sl
 
 from maxmargin.cutting_plane.problem import FloatArray
 
+SMALL = 1e-3  # a value below this part of the unit, or above by as much, leaves too few digits of float64
+TRIES = 6
+
 
 def solve(
-    gram: FloatArray, offset: FloatArray, C: float, free: FloatArray | None = None
+    gram: FloatArray, offset: FloatArray, C: float, free: FloatArray | None = None, guess: float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
-    """(β, intercepts). `free` holds the cuts' components at free intercepts: one row per intercept, or one row."""
+    """(β, intercepts). `free` holds the cuts' components at free intercepts: one row per intercept, or one row.
+
+    `guess` at the optimal value: that of the problem with fewer cuts, or 0.
+    """
+    balance = np.zeros((0, len(offset))) if free is None else np.atleast_2d(free)
+    size = np.abs(np.vstack([offset, balance])).max(axis=0)
+    highest = max(C * float(size.max(initial=0.0)), np.finfo(float).tiny)  # no mixture of cuts can promise more
+    level = guess if 0 < guess < highest else highest
+    best = (-np.inf, np.zeros(len(offset)), np.zeros(len(balance)))
+    for _ in range(TRIES):
+        beta, intercepts = _scaled(gram, offset, C, balance, np.maximum(size, level / C), level)
+        value = C * float(beta @ offset) - 0.5 * C * C * float(beta @ gram @ beta)
+        if value > best[0]:
+            best = (value, beta, intercepts)
+        if value < SMALL * level:
+            level = highest if level == guess else max(2 * value, 1e-4 * level)
+        elif value * SMALL > level:
+            level = value
+        else:
+            break
+    return best[1], best[2]
+
+
+def _scaled(
+    gram: FloatArray, offset: FloatArray, C: float, balance: FloatArray, size: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """The problem in x_j = β_j·size_j·C/level: values, products and balances are of order one."""
     t = len(offset)
-    scale = max(C * float(np.abs(offset).max(initial=0.0)), np.finfo(float).tiny)
     H = np.zeros((t + 1, t + 1))
-    H[:t, :t] = gram * (C * C / scale)
-    f = np.append(offset * (C / scale), 0.0)
-    balance = np.zeros((0, t)) if free is None else np.atleast_2d(free)
-    unit = float(np.abs(balance).max(initial=0.0)) or 1.0
-    E = np.vstack([np.ones(t + 1), np.hstack([balance / unit, np.zeros((len(balance), 1))])])
+    H[:t, :t] = gram / np.outer(size, size) * level
+    f = np.append(offset / size, 0.0)
+    E = np.zeros((1 + len(balance), t + 1))
+    E[0, :t], E[0, t] = level / (C * size), 1.0
+    unit = np.abs(balance / size).max(axis=1, initial=np.finfo(float).tiny)  # classes of little weight count as well
+    E[1:, :t] = balance / size / unit[:, None]
     e = np.zeros(len(E))
     e[0] = 1.0
     x, y = _interior_point(H, f, E, e)
-    return _repair(x[:t], balance), y[1:] * (scale / (C * unit))
+    beta = np.where(x[:t] > 1e-13 * x[:t].max(initial=0.0), x[:t], 0.0) * (level / C) / size
+    return _repair(beta, balance), y[1:] / unit
 
 
 def _interior_point(H: FloatArray, f: FloatArray, E: FloatArray, e: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -41,12 +75,15 @@ def _interior_point(H: FloatArray, f: FloatArray, E: FloatArray, e: FloatArray) 
     z = np.full(size, 1.0)
     y = np.zeros(len(e))
     ridge = 1e-15 * (1.0 + float(np.trace(H)))
+    last = np.inf
     for _ in range(60):
         dual = H @ x - f - E.T @ y - z
         primal = E @ x - e
         mu = float(x @ z) / size
-        if mu < 1e-14 and np.abs(dual).max() < 1e-11 and np.abs(primal).max() < 1e-11:
+        residual = max(float(np.abs(dual).max()), float(np.abs(primal).max()))
+        if mu < 1e-14 and (residual < 1e-11 or residual > 0.1 * last):  # at rest: a large H rounds more coarsely
             break
+        last = residual
         M = H + np.diag(z / x + ridge)
         try:
             factor = sl.cho_factor(M, lower=True, check_finite=False)
@@ -85,13 +122,12 @@ def _reach(v: FloatArray, dv: FloatArray) -> float:
 
 
 def _repair(beta: FloatArray, balance: FloatArray) -> FloatArray:
-    """Feasible to the last bits of float64: clip dust, balance the intercepts, Σβ ≤ 1.
+    """Feasible to the last bits of float64: balance the intercepts, Σβ ≤ 1.
 
     One intercept is balanced by shrinking the heavier side. Several (one per class) by a correction of least norm
     relative to β, which keeps the weights positive when the imbalance is small; what remains after it costs all
     weights, because then only β = 0 is sure to be feasible.
     """
-    beta = np.where(beta > 1e-13, beta, 0.0)
     if len(balance) == 1:
         up, down = float(beta @ np.maximum(balance[0], 0)), float(beta @ np.maximum(-balance[0], 0))
         if up > down:
@@ -101,7 +137,8 @@ def _repair(beta: FloatArray, balance: FloatArray) -> FloatArray:
     elif len(balance):
         for _ in range(3):
             scaled = balance * beta
-            beta = beta * (1 - np.linalg.lstsq(scaled, balance @ beta, rcond=1e-12)[0])
+            scaled /= np.abs(scaled).sum(axis=1, keepdims=True) + np.finfo(float).tiny
+            beta = beta * (1 - np.linalg.lstsq(scaled, scaled.sum(axis=1), rcond=1e-12)[0])
         beta = np.maximum(beta, 0.0)
         if np.abs(balance @ beta).max() > 1e-12 * float((np.abs(balance) @ beta).max(initial=0.0)):
             beta = np.zeros_like(beta)

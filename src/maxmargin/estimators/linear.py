@@ -30,6 +30,7 @@ from maxmargin.estimators._base import (
 )
 from maxmargin.runtime import thread_count
 
+SIDE_BY_SIDE = 1 << 20  # stored values of X from which classes gain by running at once; below, Python is the limit
 SMALL = 500  # rows up to which equal samples are merged: there it costs nothing and makes weights exact to the bit
 
 
@@ -64,7 +65,8 @@ class LinearSVC(ClassifierMixin, Machine):
     max_time : float or None, default=None
         Seconds; the best model so far is returned with its gap.
     n_jobs : int or None, default=None
-        Threads; None or -1 for all cores.
+        Threads; None or -1 for all cores. One-vs-rest classes share them out: on all but small data they run side by
+        side, which changes no result.
     random_state : int, RandomState or None, default=None
         Order of the coordinates and choice of the sample to start with; None is a fixed seed.
     verbose : bool or int, default=False
@@ -83,6 +85,7 @@ class LinearSVC(ClassifierMixin, Machine):
     n_iter_ : int
     trace_ : structured ndarray with one row per turn
     timings_ : dict of seconds per phase
+        With the number of full `passes` over X and the `pass_seconds` they took; sums over the classes.
 
     Examples
     --------
@@ -225,12 +228,12 @@ class LinearSVC(ClassifierMixin, Machine):
         if self.multi_class == "crammer_singer" and self.solver not in ("auto", "ocas"):
             raise ValueError(f"solver={self.solver!r} cannot do multi_class='crammer_singer': use 'auto' or 'ocas'")
 
-    def _problem(self, data: _Data, positive: int) -> LinearProblem:
+    def _problem(self, data: _Data, positive: int, threads: int | None = None) -> LinearProblem:
         scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
         return LinearProblem(
             data.X, np.where(data.labels == positive, 1.0, -1.0), data.weight, float(self.C), loss=self.loss,
             bias=scaling if self.fit_intercept else 0.0, penalised=self.intercept_scaling is not None,
-            threads=thread_count(self.n_jobs),
+            threads=threads or thread_count(self.n_jobs),
         )
 
     def _solver(self, data: _Data) -> Any:
@@ -240,13 +243,18 @@ class LinearSVC(ClassifierMixin, Machine):
         if count > 2 and self.multi_class == "crammer_singer":
             return CrammerSinger(self._problem(data, 0), data.labels, count, self.tol)
         memory = self._recall(data)
+        threads = thread_count(self.n_jobs)
+        stored = data.X.nnz if sp.issparse(data.X) else data.X.size
+        workers = min(threads, count) if count > 2 and stored >= SIDE_BY_SIDE else 1
 
         def build(k: int) -> Any:
-            problem = self._problem(data, k if count > 2 else 1)
+            problem = self._problem(data, k if count > 2 else 1, threads // workers)
             bundle, start = memory.get(k, (None, None))
             return make(problem, self.tol, self.solver, seed=seed, bundle=bundle, start=start)
 
-        return build(0) if count == 2 else OneVsRest(build, count)
+        if count == 2:
+            return build(0)
+        return OneVsRest(build, count, workers=workers, ordered=self.max_iter >= 0)
 
     def _recall(self, data: _Data) -> dict[int, tuple[Any, Any]]:
         """Cuts and points per class of the last fit, as far as they serve this one."""
