@@ -35,7 +35,7 @@ class DC(Experiment):
     sets = ("covtype_first", "ijcnn1", "mnist_round", "kddcup99", "covtype")
     solvers = (*OURS, "scikit-learn", "sklearnex-float32")
     baseline = EARLY
-    repeat = 2
+    repeat = 1
 
     def cells(self, options: Options) -> list[Cell]:
         known, cells = discover("datasets"), []
@@ -48,9 +48,8 @@ class DC(Experiment):
                     poly = Problem("svc", **POLY, fit_intercept=not ours)
                     cells.append(Cell(name, solver, poly, 20_000, test_rows=20_000, repeat=1, limit=POLY_LIMIT))
                 else:
-                    turns = None if ours else 1
                     size = {"rows": ROWS.get(name), "test_rows": TEST_ROWS.get(name)}
-                    cells.append(Cell(name, solver, problem, **size, repeat=turns, limit=limit))
+                    cells.append(Cell(name, solver, problem, **size, limit=limit))
                 if solver in WHOLE.get(name, ()):
                     whole = {"repeat": 1, "score_only": True, "limit": WHOLE_LIMIT.get(name)}
                     cells.append(Cell(name, solver, problem, **whole, label="all rows"))

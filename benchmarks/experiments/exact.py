@@ -2,8 +2,8 @@
 
 Two rows are covtype: `covtype_first` has the file's first 50,000 rows, scaled by the range of the whole file, which is
 the set that the goals were written for; `covtype` has 50,000 rows drawn from everywhere, which is harder (half of the
-support vectors more), and stays out of goals and means. Peers that take minutes run once, the others twice, ours three
-times; where several of a kind would take many minutes (libsvm-official and float64 on the large sets, scikit-learn on
+support vectors more), and stays out of goals and means. Every solver runs equally often, twice, or once on sets where a
+peer takes a minute or more; where several of a kind would take many minutes (libsvm-official and float64 on the large sets, scikit-learn on
 the second covtype) they are left out. How time and accuracy go together is the experiment `exact_error`.
 """
 
@@ -44,7 +44,7 @@ class Exact(Experiment):
                 Problem("svr" if known[name].task == "regression" else "svc", tol=tol, **known[name].kernel),
                 rows=ROWS.get(name),
                 test_rows=TEST_ROWS if name in ("covtype", "covtype_first") else None,
-                repeat=options.repeat or _repeat(name, solver),
+                repeat=options.repeat or (1 if name in SLOW else 2),
                 kernel_pass=solver == self.baseline,
             )
             for name in self.chosen_sets(options)
@@ -55,12 +55,6 @@ class Exact(Experiment):
     def report(self, run: dict[str, Any]) -> str:
         parts = [goal_table(self, run), report.tables(self, run) + "\n", report.limit_table(self, run)]
         return "\n".join(part for part in parts if part)
-
-
-def _repeat(name: str, solver: str) -> int:
-    if solver == "maxmargin":
-        return 3
-    return 1 if name in SLOW or not solver.startswith("sklearnex-float32") else 2
 
 
 def goal_table(experiment: Experiment, run: dict[str, Any]) -> str:

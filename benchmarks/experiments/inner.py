@@ -3,8 +3,7 @@
 The paper keeps SMO because its interior point method costs q³ per working set and failed on some ν. Here each of the
 three solves every working set, on MNIST 8-against-rest (the paper's) and on a ν-SVC; SMO is native, the others are
 Python over LAPACK and BLAS. What the paper lacks: seconds to a given relative error of the objective, and the three on
-a problem of one working set, where the inner solver is all there is. Fits with SMO count the better of two, the others
-(slower, so less noisy) run once.
+a problem of one working set, where the inner solver is all there is. Every fit runs once.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Inner(Experiment):
     title = "Inner solvers of the decomposition"
     sets = ("mnist8", "ijcnn1", "mv")
     solvers = ("maxmargin",)
-    repeat = 2
+    repeat = 1
 
     def cells(self, options: Options) -> list[Cell]:
         tols = options.tols or (TOLS[1:5] if options.quick else TOLS)
@@ -75,9 +74,8 @@ def _cell(name: str, inner: str, rows: int, size: int, tol: float, label: str, t
         problem = Problem("nu_svc", nu=NU[name], gamma=data.kernel["gamma"], tol=tol, options=options)
     else:
         problem = Problem("svc", tol=tol, **data.kernel, options=options)
-    repeat = 2 if inner == "smo" and label != "alone" else 1
     judged = label != "threads"
-    return Cell(name, "maxmargin", problem, rows=rows, threads=threads, repeat=repeat, judged=judged, label=label)
+    return Cell(name, "maxmargin", problem, rows=rows, threads=threads, judged=judged, label=label)
 
 
 def inner_of(record: Record) -> str:
