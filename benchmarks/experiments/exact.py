@@ -1,10 +1,10 @@
 """Exact kernel machines against the peers at tol 1e-3: seconds, ratios, objectives, and the distance from the limit.
 
 Two rows are covtype: `covtype_first` has the file's first 50,000 rows, scaled by the range of the whole file, which is
-the set that the goals were written for; `covtype` has 50,000 rows drawn from everywhere, which is harder (half of the
-support vectors more), and stays out of goals and means. Every solver runs equally often, twice, or once on sets where a
-peer takes a minute or more; where several of a kind would take many minutes (libsvm-official and float64 on the large sets, scikit-learn on
-the second covtype) they are left out. How time and accuracy go together is the experiment `exact_error`.
+the set that the goals were written for; `covtype` has 50,000 rows drawn from everywhere, which is harder (three quarters
+more support vectors), and stays out of goals and means. Every solver runs equally often: twice, or once on sets where a
+peer takes a minute or more. Left out for their time are libsvm-official and float64 on the large sets, and scikit-learn
+on the second covtype. How time and accuracy go together is the experiment `exact_error`.
 """
 
 from __future__ import annotations
