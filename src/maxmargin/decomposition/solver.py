@@ -118,7 +118,7 @@ class Decomposition:
         yield from self._initial_f()
         with _clock(self.timings, "start"):
             self.part = self.kernel.part(
-                self.center, self.lo, self.hi, self.beta, self.group, self.f, self.options.cache_size * MB
+                self.center, self.lo, self.hi, self.beta, self.group, self.f, self._bytes_for_rows()
             )
             self.left: list[tuple[IntArray, FloatArray]] = []  # inactive samples, and the β that their f reflects
             self.dual = self._dual_value()
@@ -202,6 +202,12 @@ class Decomposition:
                     f[piece] = self.kernel.sum(everyone[piece], support, coef)
                     yield None
                 self.f = f
+
+    def _bytes_for_rows(self) -> float:
+        """What the tile and its predecessor leave of the cache; they never take more than half of it."""
+        budget = self.options.cache_size * MB
+        itemsize = self.kernel.dtype.itemsize
+        return max(budget - 2.0 * self.size**2 * itemsize, budget / 2, _row_bytes(self.qp.n, itemsize))
 
     def _extremes(self) -> FloatArray:
         """(max_up per group, min_low per group) over the active samples of all ranks."""
@@ -395,7 +401,7 @@ def _working_set_size(options: Options, qp: QP, itemsize: int) -> int:
     default size gives way, a wish that does not fit is refused, and so is a cache of less than one kernel row.
     """
     budget = int(options.cache_size * MB)
-    row = -(-qp.n // 32) * 32 * itemsize  # the core pads rows to whole vectors
+    row = _row_bytes(qp.n, itemsize)
     if budget < row:
         raise ValueError(
             f"cache_size={options.cache_size:g} MB does not hold one kernel row of {qp.n} samples: "
@@ -411,6 +417,10 @@ def _working_set_size(options: Options, qp: QP, itemsize: int) -> int:
         )
     size = min(size, int((budget / itemsize) ** 0.5))
     return max(2, size - size % 2 if size < qp.n_variables else size)
+
+
+def _row_bytes(n: int, itemsize: int) -> int:
+    return -(-n // 32) * 32 * itemsize  # the core pads rows to whole vectors
 
 
 class _Progress:
