@@ -73,7 +73,7 @@ class PackedRows {
   const T* line(index_t i) const { return packed_.data() + i * padded<T>(points_->features()); }       // dense
   const Boxes<T>& boxes() const { return boxes_; }                                                     // dense
   const T* chunk(index_t first) const { return packed_.data() + first * index_t(slots_); }             // sparse
-  std::int32_t slot(index_t feature) const { return slot_[feature]; }                                  // −1: none
+  std::int32_t slot(index_t feature) const { return slot_[feature]; }  // 0: no row has it; that slot holds zeros
   index_t slots() const { return slots_; }
   const T* absolute() const { return absolute_.data(); }  // sparse laplacian: Σ|w| of each row
 
@@ -91,11 +91,11 @@ class PackedRows {
   }
 
   void pack_sparse() {
-    slot_.assign(points_->features(), -1);
-    for (index_t i = 0; i < count_; ++i) points_->entries(row_[i], [&](index_t k, T) { slot_[k] = 0; });
-    slots_ = 0;
+    slot_.assign(points_->features(), 0);
+    for (index_t i = 0; i < count_; ++i) points_->entries(row_[i], [&](index_t k, T) { slot_[k] = 1; });
+    slots_ = 1;
     for (auto& slot : slot_)
-      if (slot == 0) slot = slots_++;
+      if (slot) slot = slots_++;
     T* out = packed_.ensure(std::max<index_t>(1, padded_ * slots_));
     std::fill(out, out + padded_ * slots_, T(0));
     absolute_.assign(padded_, T(0));
@@ -200,7 +200,6 @@ struct TileScratch {
   // Sparse: the block's entries as (slot of W, value) pairs, sample by sample.
   Buffer<std::int32_t> slot;
   Buffer<T> value;
-  std::vector<T> outside;    // Σ|x| over features that W has not
   index_t pieces = 1;        // into which each sample's entries are cut, one per kSlotPiece slots
   std::vector<index_t> cut;  // [sample][pieces + 1]: where they begin and end
   Box<T> box;                   // dense: around the block of samples
@@ -252,7 +251,7 @@ void dense_block(const SampleList<T>& list, index_t begin, index_t end, bool box
 }
 
 // The block's entries, in scratch: cut into pieces where the samples have enough of them to pay for it.
-template <class T>
+template <class T, Kind kind>
 void gather_entries(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w,
                     TileScratch<T>& scratch) {
   constexpr index_t worth = 12;  // entries per sample and piece, so that fetching and storing sums is the lesser part
@@ -265,25 +264,19 @@ void gather_entries(const SampleList<T>& list, index_t begin, index_t end, const
   if (total < worth * pieces * (end - begin)) pieces = 1;
   const index_t length = pieces > 1 ? kSlotPiece : std::max<index_t>(1, w.slots());
   scratch.pieces = pieces;
-  scratch.outside.assign(end - begin, T(0));
   scratch.cut.resize((end - begin) * (pieces + 1));
   index_t* cut = scratch.cut.data();
   for (index_t j = begin; j < end; ++j) {
     index_t* const last = cut + pieces;
     index_t next = 0;  // the first slot after the piece at hand; rows are sorted, else a piece is merely wider
-    T outside = 0;
     points.entries(list.row[j], [&](index_t k, T x) {
       const std::int32_t here = w.slot(k);
-      if (here < 0) {
-        outside += std::abs(x);
-        return;
-      }
+      if (here == 0 && kind != Kind::laplacian) return;
       for (; here >= next; next += length) *cut++ = at;
       slot[at] = here;
       value[at++] = x;
     });
     while (cut <= last) *cut++ = at;
-    scratch.outside[j - begin] = outside;
   }
 }
 
@@ -291,12 +284,12 @@ template <class T>
 constexpr index_t kValueStride = kChunk<T> + 64 / index_t(sizeof(T));  // not a power of two: columns use all cache sets
 
 // values[s][i] = what sample s of the block accumulates over its entries against row i of a chunk of W.
-//   laplacian: Σ|w| + Σ_{x≠0} (|x − w| − |w|), and |x| where W has no such feature
+//   laplacian: Σ|w| + Σ_{x≠0} (|x − w| − |w|)
 template <class T, Kind kind>
 void accumulate(index_t count, const T* chunk, const T* absolute, const TileScratch<T>& scratch, T* values) {
   constexpr int L = kLanes<T>;
   const std::int32_t* slot = scratch.slot.data();
-  const T *value = scratch.value.data(), *outside = scratch.outside.data();
+  const T* value = scratch.value.data();
   const index_t pieces = scratch.pieces;
   for (index_t piece = 0; piece < pieces; ++piece)
     for (index_t s = 0; s < count; ++s) {
@@ -306,7 +299,7 @@ void accumulate(index_t count, const T* chunk, const T* absolute, const TileScra
 #pragma GCC unroll 8
       for (int v = 0; v < 8; ++v) {
         acc[v] = piece > 0 ? load(to + v * L) : Vec<T>{};
-        if (kind == Kind::laplacian && piece == 0) acc[v] = load(absolute + v * L) + outside[s];
+        if (kind == Kind::laplacian && piece == 0) acc[v] = load(absolute + v * L);
       }
       for (index_t t = cut[0], stop = cut[1]; t < stop; ++t) {
         const T* wk = chunk + index_t(slot[t]) * kChunk<T>;
@@ -362,7 +355,7 @@ inline void finish_values(const Points<T>& samples, index_t sample, const Packed
 template <class T, Kind kind, class Use>
 void sparse_chunks(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w, index_t w_begin,
                    index_t w_end, TileScratch<T>& scratch, Use&& use) {
-  if (w_begin == 0) gather_entries(list, begin, end, w, scratch);  // later passes over the block find them there
+  if (w_begin == 0) gather_entries<T, kind>(list, begin, end, w, scratch);  // later passes find them there
   const T limit = exact_above(*list.points, w.points());
   T* values = scratch.values.ensure(kSparseBlock * kValueStride<T>);
   for (index_t first = w_begin; first < w_end; first += kChunk<T>) {

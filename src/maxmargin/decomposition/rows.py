@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin.data.matrix import as_matrix
+from maxmargin.data.matrix import as_matrix, entries, mostly_zero
 from maxmargin.problem.kernels import Kernel, checked_block
 
 FloatArray = NDArray[np.float64]
@@ -42,14 +42,24 @@ def pieces(n: int, m: int) -> Iterator[slice]:
 
 
 class Samples:
-    """X prepared once for a native kernel in one precision; several QPs (pairs of classes, clusters) share it."""
+    """X prepared once for a native kernel in one precision; several QPs (pairs of classes, clusters) share it.
 
-    def __init__(self, X: Any, kernel: Kernel, rows: IntArray, dtype: Any, threads: int) -> None:
+    A dense X that is mostly zeros is also held by its entries, where these take at most `room` bytes (`held_bytes` then
+    counts them): kernel values come so much faster that cached rows which had to make room for them are not missed.
+    Not for the laplacian kernel, whose values near 1 are exact only from dense rows.
+    """
+
+    def __init__(
+        self, X: Any, kernel: Kernel, rows: IntArray, dtype: Any, threads: int, room: float = 0.0
+    ) -> None:
         self.X, self.kernel, self.dtype, self.threads = X, kernel, np.dtype(dtype), threads
         single = self.dtype == np.float32
         self.Part: Any = _core.Part32 if single else _core.Part64
+        worth = room > 0 and kernel.name != "laplacian" and mostly_zero(X, rows, threads)
+        held = entries(X, rows, room, threads) if worth else None
+        matrix, self.held_bytes = held or (as_matrix(X), 0)
         self.points: Any = (_core.Points32 if single else _core.Points64)(
-            as_matrix(X), kernel.name, kernel.gamma, kernel.coef0, int(kernel.degree), rows, threads
+            matrix, kernel.name, kernel.gamma, kernel.coef0, int(kernel.degree), rows, threads
         )
 
     def cheap(self, rows: IntArray) -> bool:
@@ -81,9 +91,18 @@ class Samples:
         other.threads = threads
         return other
 
+    def like(self, X: Any) -> Any:
+        """Other samples X, of the form that these came in, prepared for kernel values with these."""
+        matrix = as_matrix(X)
+        if self.held_bytes:
+            held = entries(X, np.arange(X.shape[0]), float("inf"), self.threads)
+            assert held is not None
+            matrix = held[0]
+        return self.points.like(matrix, self.threads)
+
     def sum_at(self, X: Any, rows: IntArray, others: IntArray, coef: FloatArray, out: FloatArray) -> None:
         """out[c, j] += Σ_i coef[c, i] K(sample others[i], X[rows[j]]) for other samples X of the same form."""
-        points = self.points.like(as_matrix(X), self.threads)
+        points = self.like(X)
         points.sum(rows, self.points, others, coef, out, self.threads)
 
 
@@ -96,6 +115,8 @@ class NativeRows:
 
     def part(self, center: Any, lo: Any, hi: Any, beta: Any, group: Any, f: Any, cache_bytes: float) -> Any:
         s = self.samples
+        row = (len(self.rows) + 32) * self.dtype.itemsize
+        cache_bytes = max(cache_bytes - s.held_bytes, row)
         if s.cheap(self.rows):
             cache_bytes = min(cache_bytes, _ENOUGH_WHEN_CHEAP + s.packed_bytes(len(self.rows)))
         return s.Part(s.points, self.rows, center, lo, hi, beta, group, f, int(cache_bytes), s.threads)

@@ -206,7 +206,7 @@ class Decomposition:
     def _bytes_for_rows(self) -> float:
         """What the tile and its predecessor leave of the cache; they never take more than half of it."""
         budget = self.options.cache_size * MB
-        itemsize = self.kernel.dtype.itemsize
+        itemsize = int(self.kernel.dtype.itemsize)
         return max(budget - 2.0 * self.size**2 * itemsize, budget / 2, _row_bytes(self.qp.n, itemsize))
 
     def _extremes(self) -> FloatArray:

@@ -114,11 +114,11 @@ class Expansion:
         self.kernel, self.vectors, self.support, self.threads = kernel, vectors, support, threads
         self.machine: Samples | None = None
         if kernel.native and len(support):
-            self.machine = Samples(vectors, kernel, np.arange(len(support)), precision, threads)
+            self.machine = Samples(vectors, kernel, np.arange(len(support)), precision, threads, room=np.inf)
 
     def at(self, X: Any) -> Callable[[IntArray, IntArray, FloatArray], FloatArray]:
         """A function (points, columns, coef) → sums, points × outputs, with coef of shape outputs × columns."""
-        like = None if self.machine is None else self.machine.points.like(as_matrix(X), self.threads)
+        like = None if self.machine is None else self.machine.like(X)
 
         def sums(points: IntArray, columns: IntArray, coef: FloatArray) -> FloatArray:
             out = np.zeros((len(coef), len(points)))

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.data.rows import DistinctRows, distinct_rows
 from maxmargin.decomposition.rows import GivenRows, NativeRows, Samples
-from maxmargin.decomposition.solver import DualResult, Options, solve
+from maxmargin.decomposition.solver import MB, DualResult, Options, solve
 from maxmargin.estimators._base import Machine, check_choice, check_number
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import NAMES, Kernel, checked_block, resolve_gamma
@@ -113,7 +113,7 @@ class KernelMachine(Machine):
             return np.asarray(out.T)
         threads = 1 if x.shape[0] * self.support_vectors_.size < _WORTH_THREADS else thread_count(self.n_jobs)
         every = np.arange(len(self.support_))
-        machine = Samples(self.support_vectors_, kernel, every, self._precision, threads)
+        machine = Samples(self.support_vectors_, kernel, every, self._precision, threads, room=np.inf)
         coef = np.ascontiguousarray(coef)
         for block in _row_blocks(x, sp.issparse(self.support_vectors_), self.support_vectors_.dtype):
             at, some = block
@@ -184,7 +184,8 @@ class Setup:
 
     def _prepared(self) -> Samples:
         if self._samples is None:
-            self._samples = Samples(self.X, self.kernel, self.rows.index, self.dtype, self.threads)
+            room = self.options.cache_size * MB / 2
+            self._samples = Samples(self.X, self.kernel, self.rows.index, self.dtype, self.threads, room)
         return self._samples
 
     def source(self, chosen: IntArray | None = None) -> NativeRows | GivenRows:
@@ -208,8 +209,9 @@ class Setup:
         return result
 
 
-def _row_blocks(x: Any, sparse: bool, dtype: Any, size: int = 1 << 16) -> Iterator[tuple[slice, Any]]:
+def _row_blocks(x: Any, sparse: bool, dtype: Any) -> Iterator[tuple[slice, Any]]:
     """Blocks of rows in the form that the support vectors have; a mismatch is converted block by block."""
+    size = max(1024, min(1 << 16, (1 << 24) // x.shape[1]))  # a converted block takes tens of MB at most
     for i in range(0, x.shape[0], size):
         at = slice(i, min(i + size, x.shape[0]))
         some = x[at]
