@@ -21,7 +21,7 @@ MOST = 1500  # turns: CPA needs thousands where OCAS needs a hundred
 class LinearConvergence(Experiment):
     title = "Linear machines: convergence of the cutting planes"
     baseline = "linear-ocas"
-    sets = ("a9a", "covtype", "mnist8")
+    sets = ("a9a", "covtype")
     solvers = ("linear-ocas", "linear-cpa", "linear-maxmargin")
     repeat = 1
 

@@ -19,8 +19,8 @@ PATH = "linear-path"
 class LinearSelection(Experiment):
     title = "Linear machines: model selection over C"
     baseline = "linear-maxmargin"
-    sets = ("a9a", "w8a", "ijcnn1", "covtype", "reuters")
-    solvers = ("linear-maxmargin", PATH, "linear-ocas", "liblinear-s3", "sklearn-sgd")
+    sets = ("a9a", "w8a", "reuters", "covtype")
+    solvers = ("linear-maxmargin", PATH, "linear-ocas", "liblinear-s3")
     repeat = 1
 
     def cells(self, options: Options) -> list[Cell]:

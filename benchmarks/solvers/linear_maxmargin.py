@@ -50,7 +50,7 @@ class Linear(Solver):
 
     def curves(self) -> dict[str, list[float]]:
         trace = self.estimator.trace_
-        return {name: [float(value) for value in trace[name]] for name in ("time", "objective", "lower")}
+        return {name: [float(f"{value:.7g}") for value in trace[name]] for name in ("time", "objective", "lower")}
 
 
 class Ocas(Linear):
