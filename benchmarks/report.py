@@ -45,7 +45,8 @@ def conditions(run: dict[str, Any]) -> str:
     quick = " **A quick run on a few rows: not a result.**" if run["quick"] else ""
     revision = f", revision {run['commit']}" if run.get("commit") else ""
     counts = [len(r["times"]) for r in run["records"] if r["status"] == "ok" and r["measure"] == "fit"]
-    best = f"best of {run['repeat']}" if not counts or min(counts) >= run["repeat"] else f"best of up to {run['repeat']}"
+    fewest, most = min(counts, default=run["repeat"]), max(counts, default=run["repeat"])
+    best = f"best of {most}" if fewest == most else f"best of {fewest} to {most}"
     return (
         f"Measured {run['date']} on {run['hardware']}{revision}; {run['threads']} threads, {best}, "
         f"limit {run['time_limit']:g} s per fit; {data}.{quick} Versions: {packages}."
