@@ -1,12 +1,17 @@
-"""Property tests draw the same examples in every run, so that a red suite means a change and not luck.
+"""The same suite everywhere: property tests draw the same examples in every run, and Ctrl-C can be tested.
 
-To search for new ones: HYPOTHESIS_PROFILE=explore make unit.
+A red suite then means a change and not luck. To search for new examples: HYPOTHESIS_PROFILE=explore make unit.
 """
 
 import os
+import signal
 
 from hypothesis import settings
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", derandomize=False, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# A suite started in the background of a shell script inherits "ignore SIGINT", and so would the programs it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
