@@ -89,6 +89,7 @@ def test_wide_directions_solve_the_newton_equations(form, bias):
     assert 0.5 * residual @ residual < 1e-9
     rough = finish(newton.direction(grad, found, 0.3, 1e-12, exact=False))
     assert grad @ rough < 0
+    assert not finish(newton.direction(np.zeros(problem.size), found, 0.3, 1e-12, exact=True)).any()
 
 
 def test_factor_is_kept_until_the_rounding_has_fallen():

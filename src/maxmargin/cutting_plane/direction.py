@@ -113,10 +113,11 @@ class Directions:
         return band[chosen], slope[chosen] / chance[chosen]
 
     def _precondition(self, r: FloatArray) -> FloatArray:
+        out: FloatArray = r
         if self._factor is None:
-            return r.copy()
+            return out
         z = sl.blas.strsv(self._factor, r.astype(np.float32), lower=1)  # spotrs takes five times as long
-        out: FloatArray = sl.blas.strsv(self._factor, z, lower=1, trans=1).astype(np.float64)
+        out = sl.blas.strsv(self._factor, z, lower=1, trans=1).astype(np.float64)
         return out
 
     def _iterate(self, grad: FloatArray, band: Band, goal: float) -> Generator[None, None, FloatArray]:
@@ -125,10 +126,12 @@ class Directions:
         rows, weight = band[0], problem.C * band[1]
         p, r = np.zeros(problem.size), -grad
         z = self._precondition(r)
-        s, Hs = z, np.empty(problem.size)
+        s, Hs = z.copy(), np.empty(problem.size)
         size = first = float(r @ z)
         most = MOST if self._factor is not None else 5 * MOST
         for it in range(1, most + 1):
+            if size <= 0:  # nothing left that float32 can see
+                break
             self._iterations = it
             _core.linear_product(problem.matrix, rows, weight, problem.bias, s, Hs, problem.threads)
             Hs += (self.penalty + 1e-12) * s
