@@ -31,18 +31,30 @@ inline double loss_of(Loss kind, double u) {
   return kind == Loss::hinge ? v : v * v;
 }
 
+// d alpha / d u of the rounded hinge for Newton's method on the pair (w, alpha) instead of on w alone: linearise
+// s r = u, s = 2 alpha / weight - 1 (Chan, Golub & Mulet 1999). With s = u/r it is the derivative itself, 2 c h²/r³; a
+// row whose predicted dual lies on the other side of the margin resists more, so that steps along the path stay long.
+inline double path_slope(double u, double r, double c, double predicted) {
+  return c > 0 ? (0.5 * c - (predicted - 0.5 * c) * (u / r)) / r : 0.0;
+}
+
 // alpha of the point with margins (1-mix) * m + mix * other; writes alpha, reports what changed. A row whose alpha
 // would move by less than lazy * weight keeps it: still a dual point, and its sample need not be read.
-// The band of the rounded hinge ends at r = 200h, where the slope has fallen to 1e-6 of its peak: in directions that
-// the rows next to the margin do not span, the far ones are all the curvature there is.
-inline Duals duals(Loss kind, double h, double lazy, const double* m, const double* other, double mix,
-                   const double* weight, const double* sign, double* alpha, index_t n, int threads) {
+// `path` (or null) holds the duals that the last step predicted; see path_slope.
+// The band of the rounded hinge ends where the slope has fallen to 1e-6 of its peak (r = 200h): in directions that the
+// rows next to the margin do not span, the far ones are all the curvature there is.
+// One part per thread, in the order of the rows.
+inline std::vector<Duals> duals(Loss kind, double h, double lazy, const double* m, const double* other, double mix,
+                                const double* weight, const double* sign, const double* path, double* alpha,
+                                index_t n, int threads) {
   threads = useful_threads(n, threads);
   std::vector<Duals> part(threads);
 #pragma omp parallel num_threads(threads)
   {
     const int t = omp_get_thread_num();
     Duals out;
+    const std::size_t most = std::size_t(n / threads + 1);  // pages that are not needed are never touched
+    out.rows.reserve(most), out.delta.reserve(most), out.band.reserve(most), out.slope.reserve(most);
     for (index_t i = n * t / threads; i < n * (t + 1) / threads; ++i) {
       const double margin = mix == 0 ? m[i] : (1 - mix) * m[i] + mix * other[i];
       const double u = 1 - margin, c = weight[i];
@@ -52,7 +64,8 @@ inline Duals duals(Loss kind, double h, double lazy, const double* m, const doub
       } else if (h > 0) {
         const double r = std::sqrt(u * u + 4 * h * h);
         now = std::min(c, 0.5 * c * (1 + u / r));
-        if (r < 200 * h) slope = 2 * c * h * h / (r * r * r);
+        slope = path ? path_slope(u, r, c, path[i]) : 2 * c * h * h / (r * r * r);
+        if (slope * 4 * h < 1e-6 * c) slope = 0;
       } else if (u >= 0) {
         now = c;
       }
@@ -69,16 +82,19 @@ inline Duals duals(Loss kind, double h, double lazy, const double* m, const doub
     }
     part[t] = std::move(out);
   }
-  Duals all = std::move(part[0]);
-  for (int t = 1; t < threads; ++t) {
-    const Duals& p = part[t];
-    all.rows.insert(all.rows.end(), p.rows.begin(), p.rows.end());
-    all.delta.insert(all.delta.end(), p.delta.begin(), p.delta.end());
-    all.band.insert(all.band.end(), p.band.begin(), p.band.end());
-    all.slope.insert(all.slope.end(), p.slope.begin(), p.slope.end());
-    all.total += p.total, all.loss += p.loss, all.bias += p.bias;
+  return part;
+}
+
+// path = the duals that the linearisation promises after the step q from margins m, inside [0, weight].
+inline void predict_duals(double h, const double* m, const double* q, const double* weight, double* path, index_t n,
+                          int threads) {
+  threads = useful_threads(n, threads);
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (index_t i = 0; i < n; ++i) {
+    const double u = 1 - m[i], r = std::sqrt(u * u + 4 * h * h), c = weight[i];
+    const double next = 0.5 * c * (1 + u / r) - path_slope(u, r, c, path[i]) * q[i];
+    path[i] = std::min(std::max(next, 0.0), c);
   }
-  return all;
 }
 
 struct Slope {

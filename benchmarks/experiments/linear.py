@@ -84,6 +84,7 @@ def speed_of_passes(run: dict[str, Any], records: list[dict[str, Any]]) -> str:
     return (
         "## Memory bandwidth\n\nA turn needs the outputs X·w: one pass over X. GB/s is the size of X times its full "
         "passes per second spent in them (first run of a cell); the machine's is measured in the same run, by NumPy's "
-        "dot products over 512 MB on as many threads. Above 100 %: X fits into the caches. Passes over a part of the "
-        "rows (cuts, Newton matrices, coordinate descent) are not counted.\n\n" + report.markdown(lines)
+        "dot products over 512 MB on as many threads. Above 100 %: X fits into the caches, or (mnist8) it is mostly "
+        "zeros and read through a copy without them. Passes over a part of the rows (cuts, Newton matrices, coordinate "
+        "descent) are not counted.\n\n" + report.markdown(lines)
     )

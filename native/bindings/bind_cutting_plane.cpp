@@ -3,6 +3,7 @@
 #include "bindings.hpp"
 #include "cutting_plane.hpp"
 #include "cutting_plane_descent.hpp"
+#include "cutting_plane_gram.hpp"
 #include "cutting_plane_search.hpp"
 
 namespace maxmargin {
@@ -37,7 +38,8 @@ void add_rows_step(const Matrix& x, In<index_t> which, Doubles coef, InOut<doubl
   add_rows(x, which.data(), coef.data(), index_t(which.shape(0)), sum.data(), threads);
 }
 
-void gram_step(const Matrix& x, In<index_t> which, Doubles weight, double bias, bool precise, InOut2<double> gram,
+template <class G>
+void gram_step(const Matrix& x, In<index_t> which, Doubles weight, double bias, bool precise, InOut2<G> gram,
                int threads) {
   const index_t size = cols(x) + (bias != 0 ? 1 : 0);
   need(which.shape(0) == weight.shape(0) && index_t(gram.shape(0)) == size && index_t(gram.shape(1)) == size,
@@ -60,18 +62,42 @@ void product_step(const Matrix& x, In<index_t> which, Doubles weight, double bia
 using DualsTuple =
     std::tuple<Array<index_t>, Array<double>, Array<index_t>, Array<double>, double, double, double>;
 
+// One member of all parts as one array.
+template <class T>
+Array<T> joined(const std::vector<Duals>& parts, std::vector<T> Duals::*member) {
+  std::size_t size = 0;
+  for (const Duals& part : parts) size += (part.*member).size();
+  auto* all = new T[size];
+  nb::capsule owner(all, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  T* to = all;
+  for (const Duals& part : parts) to = std::copy((part.*member).begin(), (part.*member).end(), to);
+  return Array<T>(all, {size}, owner);
+}
+
 DualsTuple duals_step(const std::string& loss, double h, double lazy, Doubles m, Doubles other, double mix, Doubles weight,
-                     Doubles sign, InOut<double> alpha, int threads) {
+                     Doubles sign, Doubles path, InOut<double> alpha, int threads) {
   const Loss kind = loss_named(loss);
   const std::size_t n = m.shape(0);
-  need(other.shape(0) == n && weight.shape(0) == n && sign.shape(0) == n && alpha.shape(0) == n,
+  need(other.shape(0) == n && weight.shape(0) == n && sign.shape(0) == n && alpha.shape(0) == n &&
+           (path.shape(0) == n || path.shape(0) == 0),
        "linear_duals: shapes do not match");
-  Duals out;
+  std::vector<Duals> parts;
   {
     nb::gil_scoped_release release;
-    out = duals(kind, h, lazy, m.data(), other.data(), mix, weight.data(), sign.data(), alpha.data(), index_t(n), threads);
+    parts = duals(kind, h, lazy, m.data(), other.data(), mix, weight.data(), sign.data(),
+                  path.shape(0) ? path.data() : nullptr, alpha.data(), index_t(n), threads);
   }
-  return {to_numpy(out.rows), to_numpy(out.delta), to_numpy(out.band), to_numpy(out.slope), out.total, out.loss, out.bias};
+  double total = 0, risk = 0, bias = 0;
+  for (const Duals& part : parts) total += part.total, risk += part.loss, bias += part.bias;
+  return {joined(parts, &Duals::rows), joined(parts, &Duals::delta), joined(parts, &Duals::band),
+          joined(parts, &Duals::slope), total, risk, bias};
+}
+
+void predict_step(double h, Doubles m, Doubles q, Doubles weight, InOut<double> path, int threads) {
+  const std::size_t n = m.shape(0);
+  need(q.shape(0) == n && weight.shape(0) == n && path.shape(0) == n, "linear_predict: shapes do not match");
+  nb::gil_scoped_release release;
+  predict_duals(h, m.data(), q.data(), weight.data(), path.data(), index_t(n), threads);
 }
 
 std::pair<double, double> slope_step(const std::string& loss, double h, Doubles m, Doubles q, Doubles weight, double k,
@@ -125,14 +151,18 @@ void bind_cutting_plane(nb::module_& m) {
         "threads"_a, "out_i = sign_i * (<x_i, w> + bias) for begin <= i < end.");
   m.def("linear_add_rows", &add_rows_step, "x"_a, "rows"_a, "coef"_a, "sum"_a.noconvert(), "threads"_a,
         "sum += sum over k of coef_k * x[rows_k].");
-  m.def("linear_gram", &gram_step, "x"_a, "rows"_a, "weight"_a, "bias"_a, "precise"_a, "gram"_a.noconvert(),
+  m.def("linear_gram", &gram_step<double>, "x"_a, "rows"_a, "weight"_a, "bias"_a, "precise"_a, "gram"_a.noconvert(),
+        "threads"_a);
+  m.def("linear_gram", &gram_step<float>, "x"_a, "rows"_a, "weight"_a, "bias"_a, "precise"_a, "gram"_a.noconvert(),
         "threads"_a, "Upper triangle of gram += sum of weight * x x', x with the constant feature `bias` unless 0.");
   m.def("linear_product", &product_step, "x"_a, "rows"_a, "weight"_a, "bias"_a, "p"_a, "out"_a.noconvert(),
         "threads"_a, "out = sum of weight * x <x, p> over the rows, x with the constant feature `bias` unless 0.");
   m.def("linear_norms", &norms_step, "x"_a, "out"_a.noconvert(), "threads"_a, "out_i = <x_i, x_i>.");
   m.def("linear_duals", &duals_step, "loss"_a, "h"_a, "lazy"_a, "m"_a, "other"_a, "mix"_a, "weight"_a, "sign"_a,
-        "alpha"_a.noconvert(), "threads"_a,
+        "path"_a, "alpha"_a.noconvert(), "threads"_a,
         "Duals at margins (1-mix)*m + mix*other: (changed rows, sign*delta, band, slopes, offset, loss, bias).");
+  m.def("linear_predict", &predict_step, "h"_a, "m"_a, "q"_a, "weight"_a, "path"_a.noconvert(), "threads"_a,
+        "path = the duals of the rounded hinge that its linearisation promises after the step q from margins m.");
   m.def("linear_slope", &slope_step, "loss"_a, "h"_a, "m"_a, "q"_a, "weight"_a, "k"_a, "threads"_a,
         "First and second derivative of the smooth risk at margins m + k*q.");
   m.def("linear_advance", &advance_step, "loss"_a, "m"_a.noconvert(), "q"_a, "k"_a, "weight"_a, "threads"_a,

@@ -19,7 +19,7 @@ def forms(x):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("shape", [(7, 1), (300, 37), (3000, 20)])
+@pytest.mark.parametrize("shape", [(7, 1), (300, 37), (3000, 20), (150, 210)])
 def test_passes_match_numpy(shape, threads):
     rng = np.random.default_rng(0)
     x = np.round(rng.normal(size=shape) * (rng.random(shape) < 0.3), 3).astype(np.float32).astype(np.float64)
@@ -44,6 +44,9 @@ def test_passes_match_numpy(shape, threads):
             gram = np.zeros((d + 1, d + 1))
             _core.linear_gram(matrix, rows, coef, 2.0, precise, gram, threads)
             np.testing.assert_allclose(np.triu(gram), np.triu(expected), atol=accuracy * (1 + abs(expected).max()))
+        single = np.zeros((d + 1, d + 1), np.float32)
+        _core.linear_gram(matrix, rows, coef, 2.0, False, single, threads)
+        np.testing.assert_allclose(np.triu(single), np.triu(expected), atol=1e-4 * (1 + abs(expected).max()))
         p, product = rng.normal(size=d + 1), np.empty(d + 1)
         _core.linear_product(matrix, rows, coef, 2.0, p, product, threads)
         np.testing.assert_allclose(product, expected @ p, atol=1e-8, err_msg=name)
@@ -54,10 +57,10 @@ def test_lazy_duals_stay_a_cut():
     rng = np.random.default_rng(1)
     m, weight, sign = rng.normal(size=200), rng.uniform(0, 2, 200), rng.choice([-1.0, 1.0], 200)
     alpha = np.zeros(200)
-    _core.linear_duals("hinge", 0.1, 0.0, m, m, 0.0, weight, sign, alpha, 1)
+    _core.linear_duals("hinge", 0.1, 0.0, m, m, 0.0, weight, sign, np.empty(0), alpha, 1)
     before = alpha.copy()
     rows, delta, *_, offset, _, bias = _core.linear_duals(
-        "hinge", 0.1, 0.05, m + 0.02, m, 0.0, weight, sign, alpha, 2
+        "hinge", 0.1, 0.05, m + 0.02, m, 0.0, weight, sign, np.empty(0), alpha, 2
     )
     np.testing.assert_allclose(alpha[rows] - before[rows], sign[rows] * delta)
     untouched = np.setdiff1d(np.arange(200), rows)

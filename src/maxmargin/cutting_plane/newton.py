@@ -7,10 +7,14 @@ gives duals alpha_i ∈ (0, weight_i), hence a cut of the true risk and a lower 
 
     gap = C Σ (weight_i·hinge(u_i) − alpha_i u_i) + ½‖w + C·a‖²      rounding (falls with h²)  +  distance from the path
 
-One turn: duals and their cut; the Newton direction from the rows near the margin (a Cholesky factor, or conjugate
-gradients when the width is large); one pass for its outputs; a search along it. h falls when the step was long and the
-decrease small. Close to the end the duals near the margin are polished by coordinate descent over those rows alone,
-which stay in cache. A random part of the samples is solved first, roughly, to start near the solution.
+One turn: duals and their cut; the Newton direction (`direction.py`); one pass for its outputs; a search along it.
+Newton's method runs on the pair (w, duals): the linearised equations promise duals after the step, kept as `path`, and
+the curvature of a row is that of the pair (Chan, Golub & Mulet, SIAM J. Sci. Comput. 1999). Steps stay long when h has
+just fallen, where Newton's method on w alone would creep. The promised duals make a second cut, exact to first order.
+
+h falls when the step was long and the decrease small. Close to the end the duals near the margin are polished by
+coordinate descent over those rows alone, which stay in cache. Where rows are many times the features, a random part of
+them is solved first, roughly, to start near the solution.
 
 The squared hinge is smooth enough by itself: the same loop with h = 0 and no polishing.
 Stops at a relative gap of tol. Cost per turn: one to two passes over X and width² per row near the margin.
@@ -22,20 +26,19 @@ import itertools
 from collections.abc import Generator
 
 import numpy as np
-import scipy.linalg as sl
-from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin.cutting_plane import line_search
 from maxmargin.cutting_plane.bundle import Bundle
 from maxmargin.cutting_plane.descent import Coordinates, Descent
+from maxmargin.cutting_plane.direction import Directions
 from maxmargin.cutting_plane.problem import Duals, FloatArray, LinearProblem
 from maxmargin.runtime import Status, Turn
 
-START = 0.2       # first rounding: wide enough that most rows bend the loss at w = 0
+START = 0.5       # first rounding: wide enough that most rows bend the loss at w = 0
+SAMPLED = 32      # rows per feature of the sample that finds a start: fewer are no guide to the rest
 ROUGH = 0.06      # rounding at which the sample has told what it can
 FALL = 0.3        # h falls by at most this factor per turn
-DIRECT = 1000     # up to this width the Newton matrix is always factored
 NEAR = 0.015      # rows with this part of the largest slope (|u| < 8h) have their duals polished
 EASY = 0.05       # violation after a polish that shows coordinate descent to be quick here: it takes over
 
@@ -56,8 +59,9 @@ class Newton(Descent):
         self._penalty = np.ones(problem.size)
         if problem.free_intercept:
             self._penalty[-1] = 0.0
-        self._precise = False
-        self._iterations = 20.0  # of the last run of conjugate gradients
+        self._directions = Directions(problem, self._penalty, self._random)
+        self._wide = self._directions.wide and not rough
+        self._promised, self._promise = np.zeros(0), np.zeros(problem.size)  # duals of the path and their cut
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
         problem, clock = self.problem, self.clock
@@ -70,11 +74,12 @@ class Newton(Descent):
         if w.any():
             yield from problem.outputs(w, m)
         alpha, a = np.zeros(problem.n), np.zeros(problem.size)
+        path: FloatArray | None = None
         step, rest = 0.0, 0
         for count in itertools.count(1):
             before = (self.objective, self.bundle.lower)
             lazy = 0.1 * self.tol * self.objective / (problem.C * float(problem.weight.sum()))
-            found = problem.duals(alpha, m, h=self.h, lazy=lazy)
+            found = problem.duals(alpha, m, h=self.h, lazy=lazy, path=path)
             clock.lap("duals")
             yield from problem.add(a, found.rows, found.delta)
             clock.lap("cutting plane")
@@ -82,6 +87,9 @@ class Newton(Descent):
             self.keep(w, m, objective)
             self.bound(a, found.offset)
             rounding = problem.C * (found.risk - found.offset - float(a @ w))
+            if self._wide and path is not None and rounding < 0.05 * self.objective:
+                yield from self._path_cut(path, lazy)
+                clock.lap("cutting plane")
             if self._near(rounding, step):
                 spread = yield from self._polish(alpha, a, found, w)
                 clock.lap("polish")
@@ -96,10 +104,14 @@ class Newton(Descent):
             if rest >= 8:
                 return Status.STALLED
             grad = problem.C * a + self._penalty * w
-            p = yield from self._direction(grad, found)
+            exact = self._exact(rounding)
+            p = yield from self._directions.direction(grad, found, self.h, 0.1 * self.tol * self.objective, exact)
             clock.lap("direction")
             yield from problem.outputs(p, q)
             clock.lap("outputs")
+            if self.h > 0:
+                path = alpha.copy() if path is None else path
+                _core.linear_predict(self.h, m, q, problem.weight, path, problem.threads)
             step = line_search.smooth(
                 problem, m, q, problem.inner(p, p), problem.inner(w, p), self.h, accuracy=0.05
             )
@@ -112,7 +124,7 @@ class Newton(Descent):
     def _sample(self) -> Generator[None, None, None]:
         """Start at the rough solution for a random part of the rows, when that is much cheaper than the whole."""
         problem = self.problem
-        rows = max(problem.n // 16, 8 * problem.size)
+        rows = max(problem.n // 16, SAMPLED * problem.size)
         if rows > problem.n // 4:
             return
         weighty = np.flatnonzero(problem.weight)
@@ -125,6 +137,23 @@ class Newton(Descent):
         self.start = first.w
         self.h = first.h
         self.clock.seconds["sample"] = sum(first.clock.seconds.values())
+
+    def _path_cut(self, path: FloatArray, lazy: float) -> Generator[None, None, None]:
+        """The duals that the last step promised are a cut as well, and the better one while h still falls."""
+        problem = self.problem
+        if not len(self._promised):
+            self._promised = np.zeros(problem.n)
+        move = path - self._promised
+        rows = np.flatnonzero(np.abs(move) > lazy * problem.weight)
+        self._promised[rows] = path[rows]
+        yield from problem.add(self._promise, rows, (problem.sign * move)[rows])
+        self.bound(self._promise, float(self._promised.sum()))
+
+    def _exact(self, rounding: float) -> bool:
+        """Whether what a sample of the band leaves out would show in the gap."""
+        if self.problem.loss == "squared_hinge":
+            return self.relative_gap < 0.05 or self.tol < 1e-5
+        return (self._wide and rounding < 3 * self.tol * self.objective) or self.tol < 1e-5
 
     def _near(self, rounding: float, step: float) -> bool:
         """Whether the rows near the margin are known well enough to polish their duals."""
@@ -145,70 +174,6 @@ class Newton(Descent):
         spread = yield from dual.descend(near, 0.25 * problem.n, 1e-3)
         self.bound(*dual.cut())
         return spread
-
-    def _direction(self, grad: FloatArray, found: Duals) -> Generator[None, None, FloatArray]:
-        """−H⁻¹·grad, H = penalty + C Σ slope x̃x̃ᵀ over (a sample of) the band."""
-        problem = self.problem
-        band, slope = self._thin(found)
-        weight = problem.C * slope
-        if problem.size > DIRECT and self._iterating_pays(len(band)):
-            return (yield from self._conjugate_gradients(grad, band, weight))
-        ridge = 0.0
-        while True:
-            H = np.zeros((problem.size, problem.size))
-            _core.linear_gram(problem.matrix, band, weight, problem.bias, self._precise, H, problem.threads)
-            diagonal = np.diagonal(H) + self._penalty
-            H[np.diag_indices(problem.size)] = diagonal + max(ridge, 1e-12) * (1.0 + diagonal.max())
-            try:
-                factor = sl.cho_factor(H.T, lower=True, overwrite_a=True, check_finite=False)
-                p: FloatArray = -sl.cho_solve(factor, grad, check_finite=False)
-                return p
-            except np.linalg.LinAlgError:  # float32 products on badly scaled data
-                if self._precise:
-                    ridge = max(10 * ridge, 1e-10)
-                self._precise = True
-                yield
-
-    def _thin(self, found: Duals) -> tuple[NDArray[np.int64], FloatArray]:
-        """The band, sampled in proportion to its slopes when its Gram matrix would cost far more than a pass."""
-        problem = self.problem
-        width, row = problem.size, max(1.0, problem.stored / problem.n)
-        cost = min(24 * row * row, width * width) / 32  # of one row's products, in units of a value read in a pass
-        most = max(4 * width, int(2 * problem.n * row / cost))
-        smooth = problem.loss == "squared_hinge" and self.relative_gap < 0.05
-        if len(found.band) <= most or self.tol < 1e-5 or smooth:
-            return found.band, found.slope
-        chance = np.minimum(1.0, most * found.slope / found.slope.sum())
-        chosen = np.flatnonzero(self._random.random(len(chance)) < chance)
-        return found.band[chosen], found.slope[chosen] / chance[chosen]
-
-    def _iterating_pays(self, rows: int) -> bool:
-        """Conjugate gradients against a factor, in multiplications at the speed of each (16 and 8 per gather)."""
-        width, row = self.problem.size, self.problem.stored / self.problem.n
-        factor = rows * width**2 / 32 + width**3 / 48
-        return self._iterations * rows * row * 2 < factor
-
-    def _conjugate_gradients(
-        self, grad: FloatArray, band: NDArray[np.int64], weight: FloatArray
-    ) -> Generator[None, None, FloatArray]:
-        problem = self.problem
-        p, r = np.zeros(problem.size), -grad
-        s, Hs = r.copy(), np.empty(problem.size)
-        size = start = float(r @ r)
-        for it in range(200):
-            _core.linear_product(problem.matrix, band, weight, problem.bias, s, Hs, problem.threads)
-            Hs += (self._penalty + 1e-12) * s
-            along = size / float(s @ Hs)
-            p += along * s
-            r -= along * Hs
-            size, last = float(r @ r), size
-            self._iterations = it + 1.0
-            if size <= 1e-3 * start:
-                break
-            s = r + (size / last) * s
-            if it % 8 == 7:
-                yield
-        return p
 
     def _tighten(self, step: float, decrease: float, rounding: float) -> None:
         """Lower h once Newton's method is at home at the present one."""

@@ -109,11 +109,12 @@ class LinearProblem:
                 yield
 
     def duals(self, alpha: FloatArray, m: FloatArray, other: FloatArray | None = None, mix: float = 0.0,
-              h: float = 0.0, lazy: float = 0.0) -> Duals:
+              h: float = 0.0, lazy: float = 0.0, path: FloatArray | None = None) -> Duals:
         """Set alpha to the duals at margins (1 − mix)·m + mix·other, of the hinge rounded over h; skip small moves."""
         second = m if other is None else other
+        guess = np.empty(0) if path is None else path
         return Duals(
-            *_core.linear_duals(self.loss, h, lazy, m, second, mix, self.weight, self.sign, alpha, self.threads)
+            *_core.linear_duals(self.loss, h, lazy, m, second, mix, self.weight, self.sign, guess, alpha, self.threads)
         )
 
     def add(self, a: FloatArray, rows: NDArray[np.int64], delta: FloatArray) -> Pause:

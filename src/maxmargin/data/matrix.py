@@ -15,6 +15,8 @@ from maxmargin import _core
 _FEW = 0.35
 _FEATURES = 64
 _LOOKED_AT = 256
+_LARGE = 1 << 22  # values of X from which on a pass takes longer than a moment
+_SMALLER = 0.7    # part of the memory of X that a copy by its entries may take
 
 
 def as_matrix(x: Any) -> _core.Matrix:
@@ -39,20 +41,40 @@ def mostly_zero(x: Any, rows: NDArray[np.int64], threads: int) -> bool:
     return bool(_core.nonzeros(as_matrix(x), some, threads).mean() <= _FEW * x.shape[1])
 
 
-def entries(x: Any, rows: NDArray[np.int64], most_bytes: float, threads: int) -> tuple[_core.Matrix, int] | None:
-    """The nonzero entries of these rows of a dense x as a CSR `_core.Matrix` with rows numbered as in x, and its bytes.
+def entries(x: Any, rows: NDArray[np.int64], most_bytes: float, threads: int) -> sp.csr_matrix | None:
+    """The nonzero entries of these rows of a dense x, rows numbered as in x and the others empty.
 
-    Other rows are empty. None if it would take more than `most_bytes`.
+    None if they would take more than `most_bytes`.
     """
     matrix = as_matrix(x)
     count = np.zeros(x.shape[0] + 1, np.int64)
     count[rows + 1] = _core.nonzeros(matrix, rows, threads)
     total = int(count.sum())
     indptr: NDArray[Any] = np.cumsum(count, dtype=np.int32 if total < 2**31 else np.int64)
-    size = indptr.nbytes + total * (indptr.itemsize + x.itemsize)
-    if size > most_bytes:
+    if indptr.nbytes + total * (indptr.itemsize + x.itemsize) > most_bytes:
         return None
     indices: NDArray[Any] = np.empty(total, indptr.dtype)
     data: NDArray[Any] = np.empty(total, x.dtype)
     _core.entries(matrix, rows, indptr, indices, data, threads)
-    return _core.Matrix.csr(data, indices, indptr, x.shape[1]), size
+    return sp.csr_matrix((data, indices, indptr), shape=x.shape, copy=False)
+
+
+def compacted(x: Any, threads: int) -> Any:
+    """`x` itself, or the same values in CSR where a pass over them then reads well under the memory of x.
+
+    For methods that read x many times. A memory map stays what it is.
+    """
+    rows = np.arange(x.shape[0])
+    if sp.issparse(x) or x.size < _LARGE or _mapped(x) or not mostly_zero(x, rows, threads):
+        return x
+    held = entries(x, rows, _SMALLER * x.nbytes, threads)
+    return x if held is None else held
+
+
+def _mapped(x: Any) -> bool:
+    """Whether x is a view of a file."""
+    while x is not None:
+        if isinstance(x, np.memmap):
+            return True
+        x = getattr(x, "base", None)
+    return False

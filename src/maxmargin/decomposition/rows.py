@@ -57,9 +57,10 @@ class Samples:
         self.Part: Any = _core.Part32 if single else _core.Part64
         worth = room > 0 and kernel.name != "laplacian" and mostly_zero(X, rows, threads)
         held = entries(X, rows, room, threads) if worth else None
-        matrix, self.held_bytes = held or (as_matrix(X), 0)
+        self.held_bytes = 0 if held is None else held.data.nbytes + held.indices.nbytes + held.indptr.nbytes
         self.points: Any = (_core.Points32 if single else _core.Points64)(
-            matrix, kernel.name, kernel.gamma, kernel.coef0, int(kernel.degree), rows, threads
+            as_matrix(X if held is None else held), kernel.name, kernel.gamma, kernel.coef0, int(kernel.degree), rows,
+            threads,
         )
 
     def cheap(self, rows: IntArray) -> bool:
@@ -93,12 +94,9 @@ class Samples:
 
     def like(self, X: Any) -> Any:
         """Other samples X, of the form that these came in, prepared for kernel values with these."""
-        matrix = as_matrix(X)
         if self.held_bytes:
-            held = entries(X, np.arange(X.shape[0]), float("inf"), self.threads)
-            assert held is not None
-            matrix = held[0]
-        return self.points.like(matrix, self.threads)
+            X = entries(X, np.arange(X.shape[0]), float("inf"), self.threads)
+        return self.points.like(as_matrix(X), self.threads)
 
     def sum_at(self, X: Any, rows: IntArray, others: IntArray, coef: FloatArray, out: FloatArray) -> None:
         """out[c, j] += Σ_i coef[c, i] K(sample others[i], X[rows[j]]) for other samples X of the same form."""

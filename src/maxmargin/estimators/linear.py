@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin import _core
 from maxmargin.cutting_plane import SOLVERS, CrammerSinger, LinearProblem, LinearResult, OneVsRest, drive, make
 from maxmargin.data.libsvm import cache_libsvm
-from maxmargin.data.matrix import as_matrix
+from maxmargin.data.matrix import as_matrix, compacted
 from maxmargin.estimators._base import (
     FloatArray,
     Machine,
@@ -150,6 +150,7 @@ class LinearSVC(ClassifierMixin, Machine):
             raise ValueError("LinearSVC requires y to be passed, but the target y is None")
         X, y = self._validated(X, y)
         data = _Data.of(X, y, sample_weight, self.class_weight)
+        data.X = compacted(data.X, thread_count(self.n_jobs))
         control = self._control()
         solver = self._solver(data)
         result = drive(solver, control)
