@@ -7,8 +7,8 @@
 //   poly       sum x z                               (gamma dot + coef0)^degree   1                       no
 //   sigmoid    sum x z                               tanh(gamma dot + coef0)      1                       no
 //
-// RBF values of dense samples below exp(kFar), which is far below what an accumulated float or double can tell from 0, are exactly 0: so
-// blocks of them need not be computed (boxes.hpp), and whether they are changes no bit.
+// RBF values of dense samples below exp(kFar), which is far below what an accumulated float or double can tell from 0,
+// are exactly 0: so blocks of them need not be computed (boxes.hpp), and whether they are changes no bit.
 //
 // nx is half the self dot product of the scaled sample, accumulated in the same order as every other dot product, so
 // that a sample and its copy have exactly K = 1.

@@ -12,7 +12,7 @@
 #include <numeric>
 
 #include "row_cache.hpp"
-#include "tile.hpp"
+#include "square_tile.hpp"
 
 namespace maxmargin {
 
@@ -39,8 +39,8 @@ class Part {
         n_(index_t(row_.size())),
         halves_(halves),
         threads_(threads),
+        tile_(n_),
         scratch_(threads) {
-    tile_place_.assign(n_, -1);
     active_.resize(n_);
     std::iota(active_.begin(), active_.end(), index_t(0));
     position_ = active_;
@@ -70,7 +70,7 @@ class Part {
     for (int h = 0; h < halves_; ++h) {
       const double *c = &center_[h * m], *b = &beta_[h * m], *l = &lo_[h * m], *u = &hi_[h * m];
       const std::int8_t* g = &group_[h * m];
-#pragma omp parallel for simd num_threads(threads_) if (m > 20000) reduction(max : up0, up1) reduction(min : low0, low1)
+#pragma omp parallel for simd num_threads(threads_) if (m > 200000) reduction(max : up0, up1) reduction(min : low0, low1)
       for (index_t j = 0; j < m; ++j) {
         const double score = c[j] - f_[j];
         const double as_up = b[j] < u[j] ? score : -inf, as_low = b[j] > l[j] ? score : inf;
@@ -118,46 +118,11 @@ class Part {
     for (index_t i = 0; i < count; ++i) beta_[place(variable[i])] = beta[i];
   }
 
-  // K between the given samples (distinct), tile[i · ld + j], rows padded with zeros; native kernels only.
-  // Samples that were in the last tile keep their entries: only rows of newcomers are computed, and mirrored.
-  struct Tile {
-    const T* data;
-    index_t ld;
-  };
-  Tile tile_of(const index_t* id, index_t count) {
-    const index_t ld = stride(count);
-    T* out = tile_[turn_ ^ 1].ensure(ld * ld);
-    const T* last = tile_[turn_].data();
-    std::vector<index_t> fresh, rows(count), fresh_rows, from(count);
-    for (index_t i = 0; i < count; ++i) {
-      rows[i] = row_[id[i]];
-      from[i] = tile_place_[id[i]];
-      if (from[i] < 0) {
-        fresh.push_back(i);
-        fresh_rows.push_back(rows[i]);
-      }
-    }
-    if (!fresh.empty()) {
-      std::vector<T*> to(fresh.size());
-      for (std::size_t i = 0; i < fresh.size(); ++i) to[i] = out + fresh[i] * ld;
-      packed_rows_.pack(*points_, fresh_rows.data(), index_t(fresh.size()));
-      kernel_rows(SampleList<T>{points_, rows.data(), count}, packed_rows_, to.data(), scratch_, threads_);
-    }
-#pragma omp parallel for num_threads(threads_) schedule(static) if (count > 256)
-    for (index_t i = 0; i < count; ++i) {
-      T* row = out + i * ld;
-      if (from[i] >= 0) {
-        const T* old = last + from[i] * tile_ld_;
-        for (index_t j = 0; j < count; ++j) row[j] = from[j] >= 0 ? old[from[j]] : out[j * ld + i];
-      }
-      std::fill(row + count, row + ld, T(0));
-    }
-    for (index_t j : tile_id_) tile_place_[j] = -1;
-    tile_id_.assign(id, id + count);
-    for (index_t i = 0; i < count; ++i) tile_place_[id[i]] = i;
-    tile_ld_ = ld;
-    turn_ ^= 1;
-    return {out, ld};
+  // K between the given samples (distinct, ascending); native kernels only.
+  TileView<T> tile_of(const index_t* id, index_t count) {
+    std::vector<index_t> rows(count);
+    for (index_t i = 0; i < count; ++i) rows[i] = row_[id[i]];
+    return tile_.make(*points_, id, rows, scratch_, threads_);
   }
 
   std::vector<index_t> missing(const index_t* id, index_t count) const {
@@ -195,17 +160,18 @@ class Part {
     const index_t hits = index_t(held.size());
     const std::vector<T*> fresh = cache_->place(absent);
     const index_t stored = index_t(fresh.size()), loose = index_t(absent.size()) - stored;
-    held.insert(held.end(), fresh.begin(), fresh.end());
-    held_coef.insert(held_coef.end(), missing_coef.begin(), missing_coef.begin() + stored);
     const SampleList<T> list = samples();
+    const auto sums = [&](index_t first, T* const* keep) {
+      return Sums<T>{missing_coef.data() + first, 1, 0, f_.data(), 0, keep};
+    };
+    add_rows(held, held_coef);
     if (stored > 0) {
       packed_rows_.pack(*points_, row.data(), stored);
-      kernel_rows(list, packed_rows_, fresh.data(), scratch_, threads_);
+      kernel_sum(list, packed_rows_, sums(0, fresh.data()), scratch_, threads_);
     }
-    add_rows(held, held_coef);
     if (loose > 0) {
       packed_rows_.pack(*points_, row.data() + stored, loose);
-      kernel_sum(list, packed_rows_, missing_coef.data() + stored, 1, 0, f_.data(), 0, scratch_, threads_);
+      kernel_sum(list, packed_rows_, sums(stored, nullptr), scratch_, threads_);
     }
     return hits;
   }
@@ -230,7 +196,7 @@ class Part {
   // Keep only the samples at these positions (ascending).
   void restrict_to(const index_t* keep, index_t count) {
     const index_t m = size();
-    cache_->shrink(keep, count, stride(count));
+    cache_->shrink(keep, count, stride(count), threads_);
     for (auto* a : {&center_, &lo_, &hi_, &beta_}) compact(*a, m, keep, count);
     compact(group_, m, keep, count);
     std::fill(position_.begin(), position_.end(), index_t(-1));
@@ -360,10 +326,7 @@ class Part {
   std::vector<double> center_, lo_, hi_, beta_, f_;
   std::vector<std::int8_t> group_;
   bool keep_packed_ = false;
-  Buffer<T> tile_[2];
-  int turn_ = 0;
-  index_t tile_ld_ = 0;
-  std::vector<index_t> tile_id_, tile_place_;
+  SquareTile<T> tile_;
   Buffer<T> packed_, wide_;
   PackedRows<T> packed_rows_;
   std::vector<TileScratch<T>> scratch_;

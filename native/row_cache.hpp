@@ -21,13 +21,15 @@ namespace maxmargin {
 template <class T>
 class RowCache {
  public:
-  RowCache(index_t ids, std::size_t bytes, index_t stride) : slot_of_(ids, -1), capacity_(bytes / sizeof(T)) {
-    // Huge pages where the kernel has them: rows are long and touched once each. Pages are used only when written.
+  RowCache(index_t ids, std::size_t bytes, index_t stride)
+      : slot_of_(ids, -1), capacity_(std::min(bytes / sizeof(T), std::size_t(ids) * std::size_t(stride))) {
+    // Huge pages where the kernel has them and rows fill them: rows are long and touched once each. Pages are used only
+    // when written.
     const std::size_t size = std::max<std::size_t>(capacity_ * sizeof(T), 1);
     void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE
-    madvise(memory, size, MADV_HUGEPAGE);
+    if (size >= (std::size_t(8) << 20)) madvise(memory, size, MADV_HUGEPAGE);
 #endif
     memory_ = static_cast<T*>(memory);
     mapped_ = size;
@@ -73,10 +75,15 @@ class RowCache {
   }
 
   // Keep columns[0 .. count) of every row (ascending), and cut the memory anew for rows of `stride`.
-  void shrink(const index_t* columns, index_t count, index_t stride) {
-    for (index_t slot = 0; slot < used_; ++slot) {
-      T *from = memory_ + slot * stride_, *to = memory_ + slot * stride;
-      for (index_t j = 0; j < count; ++j) to[j] = from[columns[j]];  // to ≤ from and j ≤ columns[j]: safe in place
+  void shrink(const index_t* columns, index_t count, index_t stride, int threads) {
+    // Slots [begin, end) may move side by side when the last one's new place ends before the first one's old place.
+    for (index_t begin = 0, end; begin < used_; begin = end) {
+      end = std::clamp(begin * stride_ / std::max<index_t>(1, stride), begin + 1, used_);
+#pragma omp parallel for num_threads(threads) schedule(static) if (end - begin >= threads)
+      for (index_t slot = begin; slot < end; ++slot) {
+        T *from = memory_ + slot * stride_, *to = memory_ + slot * stride;
+        for (index_t j = 0; j < count; ++j) to[j] = from[columns[j]];  // to ≤ from and j ≤ columns[j]: safe in place
+      }
     }
     recut(stride);
   }

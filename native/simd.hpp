@@ -48,6 +48,19 @@ template <class T>
 inline void store(T* p, Vec<T> v) {
   std::memcpy(p, &v, sizeof v);
 }
+// To memory past the caches, for what will not be read again soon: p aligned to whole vectors, a cache line's vectors one
+// after the other; streamed() before another thread may read them.
+#if defined(__AVX__) && !defined(__AVX512F__) && !defined(__clang__)
+inline void stream(float* p, Simd<float>::Vec v) { __builtin_ia32_movntps256(p, v); }
+inline void stream(double* p, Simd<double>::Vec v) { __builtin_ia32_movntpd256(p, v); }
+inline void streamed() { __builtin_ia32_sfence(); }
+#else
+template <class T>
+inline void stream(T* p, Vec<T> v) {
+  store(p, v);
+}
+inline void streamed() {}
+#endif
 template <class T>
 inline Vec<T> splat(T x) {
   return x - Vec<T>{};

@@ -70,7 +70,7 @@ void bind_part(nb::module_& m, const char* name) {
           "tile",
           [](nb::handle_t<Self> self, In<index_t> id) {
             Self& s = nb::cast<Self&>(self);
-            typename Self::Tile tile;
+            TileView<T> tile;
             {
               nb::gil_scoped_release release;
               tile = s.tile_of(id.data(), index_t(id.shape(0)));

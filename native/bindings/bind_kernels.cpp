@@ -17,7 +17,7 @@ void kernel_sum_all(const Points<T>& a, const index_t* row, index_t count, const
   for (index_t first = 0; first < w_count; first += kRowsAtOnce) {
     const index_t part = std::min(kRowsAtOnce, w_count - first);
     packed.pack(b, w_row + first, part);
-    kernel_sum(SampleList<T>{&a, row, count}, packed, coef + first, outputs, w_count, sum, count, scratch, threads);
+    kernel_sum(SampleList<T>{&a, row, count}, packed, Sums<T>{coef + first, outputs, w_count, sum, count}, scratch, threads);
   }
 }
 

@@ -200,9 +200,9 @@ def test_a_cache_too_small_for_given_rows(kernel) -> None:
         SVC(kernel=kernel, cache_size=1e-4).fit(Z, LABEL)
 
 
-def test_a_cache_too_large_for_memory_is_refused() -> None:
-    with pytest.raises((MemoryError, ValueError)):
-        SVC(cache_size=1e12).fit(np.tile(X, (1, 20)), LABEL)  # so wide that rows are worth keeping
+def test_a_cache_larger_than_memory_takes_what_the_rows_need() -> None:
+    wide = np.tile(X, (1, 20))  # so wide that rows are worth keeping
+    np.testing.assert_array_equal(SVC(cache_size=1e12).fit(wide, LABEL).dual_coef_, SVC().fit(wide, LABEL).dual_coef_)
 
 
 # ---- awkward but legal: converge, or end with an honest status in bounded time -----------------------------------

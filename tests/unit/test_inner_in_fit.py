@@ -44,7 +44,8 @@ def test_the_inner_solver_does_not_change_the_model(name: str) -> None:
         assert answer.gap == pytest.approx(
             fit.dual_gap_, rel=0.2 if name == "NuSVR" else 0.05, abs=1e-8 * abs(answer.primal)
         )
-        assert answer.primal == pytest.approx(fit.objective_, rel=1e-6)
+        slack = 0.2 * fit.dual_gap_ if name == "NuSVR" else 0.0
+        assert answer.primal == pytest.approx(fit.objective_, rel=1e-6, abs=slack)
         duals.append(answer.dual)
     assert max(duals) - min(duals) <= 1e-6 * abs(duals[0])
 

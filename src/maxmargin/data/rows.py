@@ -7,6 +7,7 @@ The order is that of a hash of the values, which also mixes the rows well for th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,20 +50,27 @@ class DistinctRows:
         `alpha` and `unit` have one entry per sample; the result one per row of X.
         """
         out = np.zeros(n_rows)
-        cap = unit[self.owner] * self.member_weight
         if len(self.member) == len(self.index):
             out[self.member] = alpha[self.owner]
             return out
-        total = np.cumsum(cap)
-        first = np.flatnonzero(np.r_[True, self.owner[1:] != self.owner[:-1]])
-        before = total - cap - (total - cap)[first][self.owner]
+        first, last = self._ends
+        cap = unit[self.owner] * self.member_weight
+        before = np.cumsum(cap) - cap
+        before -= before[first][self.owner]
         # The last copy takes what rounding leaves over, so that the sum stays exact.
-        share = np.clip(alpha[self.owner] - before, 0.0, cap)
-        last = np.r_[first[1:], len(self.owner)] - 1
-        sums = np.add.reduceat(share, first)
-        share[last] = np.clip(share[last] + (alpha - sums), 0.0, cap[last])
+        share = np.minimum(np.maximum(alpha[self.owner] - before, 0.0), cap)
+        share[last] += alpha - np.add.reduceat(share, first)
+        share[last] = np.minimum(np.maximum(share[last], 0.0), cap[last])
         out[self.member] = share
         return out
+
+    @cached_property
+    def _ends(self) -> tuple[IntArray, IntArray]:
+        """Where each sample's copies begin and end in `member`."""
+        last = np.flatnonzero(np.diff(self.owner, append=len(self.index)))
+        first = np.zeros_like(last)
+        first[1:] = last[:-1] + 1
+        return first, last
 
 
 def distinct_rows(X: Any, label: FloatArray, weight: FloatArray, *, merge: bool, threads: int) -> DistinctRows:

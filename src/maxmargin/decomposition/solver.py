@@ -13,6 +13,7 @@ final test, so what converges is the whole problem. A turn that cannot move anyt
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -121,7 +122,7 @@ class Decomposition:
                 self.center, self.lo, self.hi, self.beta, self.group, self.f, self._bytes_for_rows()
             )
             self.left: list[tuple[IntArray, FloatArray]] = []  # inactive samples, and the β that their f reflects
-            self.dual = self._dual_value()
+            self.dual = self._dual_value() if self.beta.any() else 0.0
         progress = _Progress(self.dual)
         checked = looked = False
         while True:
@@ -158,7 +159,9 @@ class Decomposition:
         with _clock(self.timings, "select"):
             variables = self._select(extremes)
             beta, lo, hi, score, group = self.part.read(variables)
-        samples, column = np.unique(variables % self.qp.n, return_inverse=True)
+        samples, column = variables, np.arange(len(variables))
+        if self.halves > 1:
+            samples, column = np.unique(variables % self.qp.n, return_inverse=True)
         with _clock(self.timings, "tile"):
             tile = self._tile(samples, column)
         before = beta.copy()
@@ -223,8 +226,8 @@ class Decomposition:
     def _violation(self, e: FloatArray) -> float:
         if not len(self.qp.targets):
             return float(max(e[0], -e[2], 0.0))
-        gaps = (e[:2] - e[2:])[: self.groups]
-        return float(max(0.0, np.max(gaps[np.isfinite(gaps)], initial=0.0)))
+        gaps = [float(e[g] - e[2 + g]) for g in range(self.groups)]
+        return max([0.0, *(gap for gap in gaps if math.isfinite(gap))])
 
     def _select(self, e: FloatArray) -> IntArray:
         if self.qp.n_variables <= self.size and self.part.size == self.qp.n:
@@ -328,12 +331,12 @@ class Decomposition:
         return float(np.vdot(self.center, self.beta) - 0.5 * per_sample @ self.f)
 
     def result(self, status: Status) -> DualResult:
-        known = np.ones(self.qp.n, bool)  # samples whose f is up to date
+        unknown: IntArray | None = None  # samples whose f is out of date
         if hasattr(self, "part"):
             self.f[self.part.active] = self.part.f
             if status is not Status.CONVERGED and self.left:  # stopped while shrunk
                 if status is Status.INTERRUPTED and self._pass_seconds() > PATIENCE:
-                    known[np.concatenate([ids for ids, _ in self.left])] = False
+                    unknown = np.concatenate([ids for ids, _ in self.left])
                 else:
                     for _ in self._unshrink():
                         pass
@@ -342,9 +345,10 @@ class Decomposition:
                 pass
         alpha = (self.qp.sign * self.beta.ravel()) + 0.0
         score = (self.center - self.f).ravel()
-        seen = np.tile(known, self.halves)
-        up, low = seen & (self.beta < self.hi).ravel(), seen & (self.beta > self.lo).ravel()
-        multipliers, violation = _multipliers(self.qp, up, low, score)
+        up, low = self.beta < self.hi, self.beta > self.lo
+        if unknown is not None:
+            up[:, unknown] = low[:, unknown] = False
+        multipliers, violation = _multipliers(self.qp, up.ravel(), low.ravel(), score)
         result = DualResult(
             status=status,
             violation=violation,
@@ -353,7 +357,7 @@ class Decomposition:
             multipliers=multipliers,
             f=self.f,
         )
-        if known.all():  # else the gap stays NaN: nobody waited for it
+        if unknown is None:  # else the gap stays NaN: nobody waited for it
             b = multipliers[self.qp.group] if len(multipliers) else 0.0
             slack = self.qp.sign * (score - b)  # −r of formulations.py
             result.gap = float(np.sum(self.qp.upper * np.maximum(slack, 0) - alpha * slack))
@@ -370,11 +374,13 @@ def _multipliers(
         return np.empty(0), float(worst)
     b, violation = np.zeros(len(qp.targets)), 0.0
     for g in range(len(qp.targets)):
-        mine = qp.group == g
-        top, bottom = score[mine & up].max(initial=-np.inf), score[mine & low].min(initial=np.inf)
-        free = mine & up & low
-        if free.any():
-            b[g] = score[free].mean()
+        rise, fall = up, low
+        if len(qp.targets) > 1:
+            rise, fall = up & (qp.group == g), low & (qp.group == g)
+        top, bottom = score[rise].max(initial=-np.inf), score[fall].min(initial=np.inf)
+        free = score[rise & fall]
+        if len(free):
+            b[g] = free.mean()
         elif np.isfinite(top) and np.isfinite(bottom):
             b[g] = 0.5 * (top + bottom)
         else:

@@ -52,22 +52,24 @@ class WorkingSet:
         With `n` (regression), variables v and v + n of one sample do not enter together: the tile then needs no row twice.
         """
         chosen = _pairs(groups, self.n_new)
-        stay = ~np.isin(self.members, chosen)
-        order = np.lexsort((self._turns[stay], place[stay]))
-        fill = self.members[stay][order][: self.size - len(chosen)]
-        members = np.concatenate([chosen, fill])
-        if n is not None:
-            _, first = np.unique(members % n, return_index=True)
-            members = members[first]
-        members = np.sort(members)
-        was = np.isin(members, self.members)
-        turns = np.zeros(len(members), np.int64)
-        turns[was] = self._turns[np.searchsorted(self.members, members[was])] + 1
-        entered = int(np.count_nonzero(~was))
+        at = np.searchsorted(self.members, chosen)
+        was = np.zeros(len(chosen), bool)
+        known = at < len(self.members)
+        was[known] = self.members[at[known]] == chosen[known]
+        stay = np.ones(len(self.members), bool)
+        stay[at[was]] = False
+        fill = np.flatnonzero(stay)
+        fill = fill[np.lexsort((self._turns[fill], place[fill]))][: self.size - len(chosen)]
+        members = np.concatenate([chosen, self.members[fill]])
+        turns = np.concatenate([np.zeros(len(chosen), np.int64), self._turns[fill] + 1])
+        turns[: len(chosen)][was] = self._turns[at[was]] + 1
+        order = np.unique(members % n, return_index=True)[1] if n is not None else np.arange(len(members))
+        order = order[np.argsort(members[order])]
+        self.members, self._turns = members[order], turns[order]
+        entered = int(np.count_nonzero(self._turns == 0))
         tenth = (self.size // 10) & ~1
         self.n_new = min(self.n_new, max(10, tenth, entered & ~1))
-        self.members, self._turns = members, turns
-        return members
+        return self.members
 
     def forget(self, active: NDArray[np.bool_]) -> None:
         """Drop members whose variables are no longer active."""
