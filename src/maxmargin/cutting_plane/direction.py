@@ -21,7 +21,7 @@ from maxmargin.cutting_plane.problem import Duals, FloatArray, LinearProblem
 NARROW = 256      # up to this width H is factored at every turn
 PLENTY = 1000     # rows per feature whose H is as good as that of all
 VAST = 6000       # beyond this width not even a sample's H is formed
-SAMPLE = 1.5      # rows of the preconditioner, in units of the width
+SAMPLE = 2.5      # rows of the preconditioner, in units of the width
 ROWS = 10.0       # rows of the products while the solution is far
 TIRED = 12        # iterations after which the next direction gets a factor of its own
 MOST = 40         # iterations per direction
