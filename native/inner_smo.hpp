@@ -4,7 +4,8 @@
 //   a step on (i, j): β_i += t, β_j −= t, score −= t (K_i − K_j);  i: largest score of those that can rise;
 //   j: of those that can fall, the largest (score_i − score_j)² / (K_ii + K_jj − 2 K_ij)
 //   stop: max_up score − min_low score ≤ tol, the larger of the groups'
-// Without groups a step moves one variable: the largest score² / K_ii among those free to follow it.
+// Without groups a step moves the variable of the largest score² / K_ii among those free to follow it, and together
+// with it the one that then gains most (after Steinwart, Hush & Scovel, JMLR 2011).
 //
 // Cost: two passes of q elements per step, each one fused loop over vectors. Curvatures are kept ≥ kTau, so duplicate
 // rows (curvature 0) take a long step to a bound instead of dividing by zero.
@@ -43,7 +44,7 @@ class InnerSmo {
   }
 
   SmoReport run(double tol, index_t max_steps) {
-    const SmoReport report = groups_ == 0 ? run_single(tol, max_steps) : run_pairs(tol, max_steps);
+    const SmoReport report = groups_ == 0 ? run_free(tol, max_steps) : run_pairs(tol, max_steps);
     for (index_t v = 0; v < q_; ++v) score_out_[v] = double(score_[v]);
     return report;
   }
@@ -163,36 +164,95 @@ class InnerSmo {
     return reduce(best, at).at;
   }
 
-  SmoReport run_single(double tol, index_t max_steps) {
-    const T* up = up_[0].data();
-    const T* low = low_[0].data();
+  SmoReport run_free(double tol, index_t max_steps) {
+    const T *up = up_[0].data(), *low = low_[0].data();
+    std::vector<T> inverse(ld_);
+    for (index_t v = 0; v < ld_; ++v) inverse[v] = T(1) / std::max(diagonal_[v], kTau);
+    const T *ki = tile_, *kj = tile_;
+    Move last{};
     for (index_t step = 0;; ++step) {
-      Vec<T> best = splat(T(0)), worst = splat(T(0));
+      // Move the scores by the last step; in the same pass find the largest gain and the largest violation.
+      Vec<T> best{}, worst{};
       IVec<T> at{}, lane = lane_numbers();
-      const Vec<T> tau = splat(kTau);
+      const Vec<T> ti = splat(T(last.i)), tj = splat(T(last.j));
       for (index_t v = 0; v < ld_; v += L, lane += L) {
-        const Vec<T> s = load(&score_[v]);
-        const Vec<T> rise = s + load(up + v), fall = -(s + load(low + v));
-        Vec<T> move = rise > fall ? rise : fall;  // ≤ 0 where neither direction helps
-        move = move > Vec<T>{} ? move : Vec<T>{};
-        const Vec<T> d = load(&diagonal_[v]);
-        const Vec<T> gain = move * move / (d > tau ? d : tau);
+        const Vec<T> s = load(&score_[v]) - ti * load(ki + v) - tj * load(kj + v);
+        store(&score_[v], s);
+        const Vec<T> move = gain_of(s, load(up + v), load(low + v));
+        const Vec<T> gain = move * move * load(&inverse[v]);
         const auto better = gain > best;
         best = better ? gain : best;
         at = better ? lane : at;
-        worst = move > worst ? move : worst;
+        worst = larger(move, worst);
       }
       const double violation = -double(smallest(-worst));
       if (!(violation > tol) || step >= max_steps) return {step, violation};
-      const index_t i = reduce(best, at).at;
-      const double before = beta_[i];
-      const double curvature = std::max(double(diagonal_[i]), double(kTau));
-      beta_[i] = std::clamp(before + double(score_[i]) / curvature, lo_[i], hi_[i]);
-      flag(i);
-      const Vec<T> tt = splat(T(beta_[i] - before));
-      const T* ki = tile_ + i * ld_;
-      for (index_t v = 0; v < ld_; v += L) store(&score_[v], load(&score_[v]) - tt * load(ki + v));
+      const index_t i = reduce(best, at).at, j = companion(i);
+      last = j == i ? Move{one_step(i, double(score_[i])), 0} : two_steps(i, j);
+      apply(i, last.i);
+      if (j != i) apply(j, last.j);
+      ki = tile_ + i * ld_;
+      kj = tile_ + j * ld_;
     }
+  }
+
+  struct Move {
+    double i, j;
+  };
+
+  // How far a score is from what its bounds allow; 0 where it cannot be followed.
+  static Vec<T> gain_of(Vec<T> s, Vec<T> up, Vec<T> low) {
+    return larger(larger(s + up, -(s + low)), Vec<T>{});
+  }
+  double one_step(index_t v, double score) const {
+    return std::clamp(score / std::max(double(diagonal_[v]), double(kTau)), lo_[v] - beta_[v], hi_[v] - beta_[v]);
+  }
+  void apply(index_t v, double t) {
+    beta_[v] = t <= lo_[v] - beta_[v] ? lo_[v] : t >= hi_[v] - beta_[v] ? hi_[v] : beta_[v] + t;
+    flag(v);
+  }
+
+  // The variable that gains most beside i: with r its score after i's own step, r² / (K_jj − K_ij² / K_ii), or r² / K_jj
+  // if i stops at a bound. i itself if nobody gains.
+  index_t companion(index_t i) {
+    const T* k = tile_ + i * ld_;
+    const double own = one_step(i, double(score_[i])), a = std::max(double(diagonal_[i]), double(kTau));
+    const bool free = own > lo_[i] - beta_[i] && own < hi_[i] - beta_[i];
+    const Vec<T> t = splat(T(own)), shared = splat(T(free ? 1 / a : 0)), tau = splat(kTau);
+    up_[0][i] = -inf;
+    low_[0][i] = inf;
+    Vec<T> best{};
+    IVec<T> at = splat_index(i), lane = lane_numbers();
+    for (index_t v = 0; v < ld_; v += L, lane += L) {
+      const Vec<T> kv = load(k + v);
+      const Vec<T> move = gain_of(load(&score_[v]) - t * kv, load(&up_[0][v]), load(&low_[0][v]));
+      const Vec<T> gain = move * move / larger(load(&diagonal_[v]) - kv * kv * shared, tau);
+      const auto better = gain > best;
+      best = better ? gain : best;
+      at = better ? lane : at;
+    }
+    flag(i);
+    return reduce(best, at).at;
+  }
+  static IVec<T> splat_index(index_t i) { return typename Simd<T>::Int(i) - IVec<T>{}; }
+
+  // The best of all moves of two variables within their bounds: the free one, or with one of them at the bound that the
+  // free one breaks and the other following.
+  Move two_steps(index_t i, index_t j) const {
+    const double a = std::max(double(diagonal_[i]), double(kTau)), c = std::max(double(diagonal_[j]), double(kTau));
+    const double b = double(tile_[i * ld_ + j]), si = double(score_[i]), sj = double(score_[j]), det = a * c - b * b;
+    const Move least{lo_[i] - beta_[i], lo_[j] - beta_[j]}, most{hi_[i] - beta_[i], hi_[j] - beta_[j]};
+    const auto follow_i = [&](double tj) { return Move{std::clamp((si - b * tj) / a, least.i, most.i), tj}; };
+    const auto follow_j = [&](double ti) { return Move{ti, std::clamp((sj - b * ti) / c, least.j, most.j)}; };
+    if (det <= 1e-12 * a * c) return follow_j(one_step(i, si));
+    const Move wish{(c * si - b * sj) / det, (a * sj - b * si) / det};
+    const Move held{std::clamp(wish.i, least.i, most.i), std::clamp(wish.j, least.j, most.j)};
+    if (held.i == wish.i && held.j == wish.j) return wish;
+    if (held.j == wish.j) return follow_j(held.i);
+    if (held.i == wish.i) return follow_i(held.j);
+    const auto gain = [&](Move t) { return t.i * si + t.j * sj - 0.5 * (a * t.i * t.i + c * t.j * t.j) - b * t.i * t.j; };
+    const Move first = follow_j(held.i), second = follow_i(held.j);
+    return gain(first) >= gain(second) ? first : second;
   }
 
   const T* tile_;

@@ -86,19 +86,32 @@ class Part {
   // The at most k worst variables of a group on either side: up with score > above, low with score < below.
   Candidates candidates(int group, index_t k, double above, double below) {
     const index_t m = size();
-    up_.clear();
-    low_.clear();
-    for (int h = 0; h < halves_; ++h)
-      for (index_t j = 0; j < m; ++j) {
-        const index_t v = h * m + j;
-        if (group_[v] != group) continue;
-        const double score = center_[v] - f_[j];
-        if (score > above && beta_[v] < hi_[v]) up_.push_back({-score, h * n_ + active_[j]});
-        if (score < below && beta_[v] > lo_[v]) low_.push_back({score, h * n_ + active_[j]});
-      }
+    const int threads = m > 20000 ? threads_ : 1;
+    found_.resize(threads);
+#pragma omp parallel num_threads(threads)
+    {
+      const int t = omp_get_thread_num();
+      Found& mine = found_[t];
+      mine.up.clear();
+      mine.low.clear();
+      for (int h = 0; h < halves_; ++h)
+        for (index_t j = m * t / threads; j < m * (t + 1) / threads; ++j) {
+          const index_t v = h * m + j;
+          if (group_[v] != group) continue;
+          const double score = center_[v] - f_[j];
+          if (score > above && beta_[v] < hi_[v]) mine.up.push_back({-score, h * n_ + active_[j]});
+          if (score < below && beta_[v] > lo_[v]) mine.low.push_back({score, h * n_ + active_[j]});
+        }
+      cut(mine.up, k);
+      cut(mine.low, k);
+    }
+    for (int t = 1; t < threads; ++t) {
+      found_[0].up.insert(found_[0].up.end(), found_[t].up.begin(), found_[t].up.end());
+      found_[0].low.insert(found_[0].low.end(), found_[t].low.begin(), found_[t].low.end());
+    }
     Candidates out;
-    take(up_, k, -1.0, out.up, out.up_score);
-    take(low_, k, 1.0, out.low, out.low_score);
+    take(found_[0].up, k, -1.0, out.up, out.up_score);
+    take(found_[0].low, k, 1.0, out.low, out.low_score);
     return out;
   }
 
@@ -288,12 +301,18 @@ class Part {
     }
   }
 
-  static void take(std::vector<std::pair<double, index_t>>& all, index_t k, double sign, std::vector<index_t>& ids,
-                   std::vector<double>& scores) {
-    if (index_t(all.size()) > k) {
-      std::nth_element(all.begin(), all.begin() + k, all.end());
-      all.resize(k);
-    }
+  using Scored = std::vector<std::pair<double, index_t>>;  // (key, variable), smallest key first wanted
+  struct Found {
+    Scored up, low;
+  };
+
+  static void cut(Scored& all, index_t k) {
+    if (index_t(all.size()) <= k) return;
+    std::nth_element(all.begin(), all.begin() + k, all.end());
+    all.resize(k);
+  }
+  static void take(Scored& all, index_t k, double sign, std::vector<index_t>& ids, std::vector<double>& scores) {
+    cut(all, k);
     std::sort(all.begin(), all.end());
     for (const auto& [key, id] : all) {
       ids.push_back(id);
@@ -331,7 +350,7 @@ class Part {
   PackedRows<T> packed_rows_;
   std::vector<TileScratch<T>> scratch_;
   std::unique_ptr<RowCache<T>> cache_;
-  std::vector<std::pair<double, index_t>> up_, low_;
+  std::vector<Found> found_;  // by thread
 };
 
 }  // namespace maxmargin

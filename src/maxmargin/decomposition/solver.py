@@ -391,11 +391,14 @@ def _multipliers(
 
 
 def _without_partner(g: Violators) -> Violators:
-    """No equality constraint: every violator stands alone; pair it with itself."""
+    """No equality constraint: every violator stands alone. In pairs of neighbours in rank they are all taken in turn."""
     alone = np.concatenate([g.up, g.low])
     size = np.concatenate([g.up_score, -g.low_score])
     order = np.argsort(-size, kind="stable")
-    return Violators(alone[order], size[order], alone[order], -size[order])
+    if len(order) % 2:
+        order = np.append(order, order[-1])
+    first, second = order[0::2], order[1::2]
+    return Violators(alone[first], size[first], alone[second], -size[second])
 
 
 def _working_set_size(options: Options, qp: QP, itemsize: int) -> int:

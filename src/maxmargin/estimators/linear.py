@@ -34,6 +34,9 @@ SIDE_BY_SIDE = 1 << 20  # stored values of X from which classes gain by running 
 SMALL = 500  # rows up to which equal samples are merged: there it costs nothing and makes weights exact to the bit
 
 
+Memory = dict[int, tuple[Any, Any]]  # class: (cuts or None, point)
+
+
 class LinearSVC(ClassifierMixin, Machine):
     """Linear support vector classifier with a certified objective.
 
@@ -145,15 +148,8 @@ class LinearSVC(ClassifierMixin, Machine):
         sample_weight : array of shape (n_samples,), optional
             Factors of C per sample; weight 2 is the sample twice, weight 0 leaves it out.
         """
-        self._check()
-        if y is None:
-            raise ValueError("LinearSVC requires y to be passed, but the target y is None")
-        X, y = self._validated(X, y)
-        data = _Data.of(X, y, sample_weight, self.class_weight)
-        data.X = compacted(data.X, thread_count(self.n_jobs))
-        control = self._control()
-        solver = self._solver(data)
-        result = drive(solver, control)
+        data = self._data(X, y, sample_weight)
+        result = drive(self._solver(data, self._recall(data)), self._control())
         self._finish(result, data)
         return self
 
@@ -168,18 +164,20 @@ class LinearSVC(ClassifierMixin, Machine):
         strengths = [float(c) for c in Cs]
         if not strengths:
             raise ValueError("Cs is empty: give at least one value of C")
-        models: dict[int, LinearSVC] = {}
-        before: LinearSVC | None = None
+        models = [clone(self).set_params(C=c, warm_start=False) for c in strengths]
+        data = models[0]._data(X, y, sample_weight)
+        checked = {name: value for name, value in vars(models[0]).items() if name.endswith("_")}
+        memory: Memory = {}
         for k in np.argsort(strengths, kind="stable"):  # small C first: easy problems that lead to the hard ones
-            model: LinearSVC = clone(self).set_params(C=strengths[k], warm_start=True)
-            if before is not None:
-                model.__dict__.update({name: v for name, v in vars(before).items() if name.endswith("_")})
-                model._memory = before._memory
-            before = models[int(k)] = model.fit(X, y, sample_weight)
-        for model in models.values():
+            model = models[k]
+            model.__dict__.update(checked)
+            model._check()
+            result = drive(model._solver(data, memory), model._control())
+            model._finish(result, data)
+            memory = dict(enumerate(zip(result.bundles, np.atleast_2d(result.w))))
+        for model in models:
             model.set_params(warm_start=self.warm_start)
-            del model._memory
-        return [models[k] for k in range(len(strengths))]
+        return models
 
     def fit_file(
         self, path: str | os.PathLike[str], *, cache: str | os.PathLike[str] | None = None,
@@ -237,13 +235,22 @@ class LinearSVC(ClassifierMixin, Machine):
             threads=threads or thread_count(self.n_jobs),
         )
 
-    def _solver(self, data: _Data) -> Any:
-        """The solver of the whole fit: binary, one-vs-rest or joint."""
+    def _data(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> _Data:
+        """Checked parameters and samples."""
+        self._check()
+        if y is None:
+            raise ValueError("LinearSVC requires y to be passed, but the target y is None")
+        X, y = self._validated(X, y)
+        data = _Data.of(X, y, sample_weight, self.class_weight)
+        data.X = compacted(data.X, thread_count(self.n_jobs))
+        return data
+
+    def _solver(self, data: _Data, memory: Memory) -> Any:
+        """The solver of the whole fit: binary, one-vs-rest or joint. `memory` has what earlier fits left per class."""
         count = len(data.classes)
         seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(1 << 31))
         if count > 2 and self.multi_class == "crammer_singer":
             return CrammerSinger(self._problem(data, 0), data.labels, count, self.tol)
-        memory = self._recall(data)
         threads = thread_count(self.n_jobs)
         stored = data.X.nnz if sp.issparse(data.X) else data.X.size
         workers = min(threads, count) if count > 2 and stored >= SIDE_BY_SIDE else 1
@@ -257,7 +264,7 @@ class LinearSVC(ClassifierMixin, Machine):
             return build(0)
         return OneVsRest(build, count, workers=workers, ordered=self.max_iter >= 0)
 
-    def _recall(self, data: _Data) -> dict[int, tuple[Any, Any]]:
+    def _recall(self, data: _Data) -> Memory:
         """Cuts and points per class of the last fit, as far as they serve this one."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return {}
