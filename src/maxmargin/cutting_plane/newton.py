@@ -30,6 +30,7 @@ import numpy as np
 from maxmargin import _core
 from maxmargin.cutting_plane import line_search
 from maxmargin.cutting_plane.bundle import Bundle
+from maxmargin.cutting_plane.certified import LinearResult
 from maxmargin.cutting_plane.descent import Coordinates, Descent
 from maxmargin.cutting_plane.direction import Directions
 from maxmargin.cutting_plane.problem import Duals, FloatArray, LinearProblem
@@ -61,11 +62,18 @@ class Newton(Descent):
             self._penalty[-1] = 0.0
         self._directions = Directions(problem, self._penalty, self._random)
         self._wide = self._directions.wide and not rough
+        self._warm: tuple[FloatArray, FloatArray, float] | None = None  # the start, with margins and objective
         self._promised, self._promise = np.zeros(0), np.zeros(problem.size)  # duals of the path and their cut
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
         problem, clock = self.problem, self.clock
-        if self.start is None and not self.rough:
+        if not self.rough:
+            if self.start is not None:
+                self._warm = yield from self._judged(self.start)
+                if self._warm[2] - self.bundle.lower <= self.tol * self._warm[2]:  # good enough, by the cuts given
+                    self.keep(*self._warm)
+                    yield self.turn(step=0.0, rounding=self.h)
+                    return None
             yield from self._sample()
         clock.start()
         self.seed_cuts()
@@ -121,6 +129,20 @@ class Newton(Descent):
             self._tighten(step, -0.5 * float(grad @ p), rounding)
         return None
 
+    def _judged(self, w: FloatArray) -> Generator[None, None, tuple[FloatArray, FloatArray, float]]:
+        """A point with its margins and objective."""
+        self.clock.start()
+        m = np.empty(self.problem.n)
+        yield from self.problem.outputs(w, m)
+        risk = self.problem.advance(m, m, 0.0)
+        self.clock.lap("outputs")
+        return w, m, 0.5 * self.problem.inner(w, w) + self.problem.C * risk
+
+    def result(self, status: Status) -> LinearResult:
+        if self._warm is not None:  # not kept before: that turns bring nothing better yet must not look like a stall
+            self.keep(*self._warm)
+        return super().result(status)
+
     def _sample(self) -> Generator[None, None, None]:
         """Start at the rough solution for a random part of the rows, when that is much cheaper than the whole."""
         problem = self.problem
@@ -131,11 +153,11 @@ class Newton(Descent):
         part = problem.subset(np.sort(self._random.choice(weighty, min(rows, len(weighty)), replace=False)))
         if len(np.unique(part.sign)) < 2:
             return
-        first = Newton(part, 1e-2, rough=True, seed=self._seed)
+        first = Newton(part, 1e-2, rough=True, seed=self._seed, start=self.start)
         for _ in first.turns():
             yield
+        self.h = first.h if self.start is None else min(first.h, ROUGH)  # a warm one may be done at once
         self.start = first.w
-        self.h = first.h
         self.clock.seconds["sample"] = sum(first.clock.seconds.values())
 
     def _path_cut(self, path: FloatArray, lazy: float) -> Generator[None, None, None]:

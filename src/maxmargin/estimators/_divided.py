@@ -26,6 +26,7 @@ IntArray = NDArray[np.int64]
 
 _LEVELS = 4  # the paper's: 256 clusters at the bottom for k = 4
 _SMALLEST = 100  # samples per bottom cluster below which there are fewer levels
+_SMALLEST_EXACT = 1000  # the same on the way to the exact solution: smaller problems gain nothing by being divided
 _EARLY_CLUSTERS = 64  # the paper's DC-SVM (early)
 
 
@@ -67,7 +68,8 @@ class Divided(KernelMachine):
         levels = self.levels
         if levels is None:
             levels = stop if self.early else max(_LEVELS, stop)
-            while levels > 0 and n < _SMALLEST * self.k**levels:
+            smallest = _SMALLEST if stop > 0 else _SMALLEST_EXACT
+            while levels > 0 and n < smallest * self.k**levels:
                 levels -= 1
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         deadline = None if control.max_time is None else time.time() + control.max_time

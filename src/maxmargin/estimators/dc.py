@@ -40,7 +40,7 @@ break_ties, n_jobs, working_set_size, inner_solver
         Level l has k^l clusters.
     levels : int, optional
         Levels below the whole problem. By default 4 (256 clusters at the bottom for k=4), fewer when clusters would have
-        less than about 100 samples. 0 solves the whole problem at once.
+        less than about 1,000 samples (100 if it is to stop at a level). 0 solves the whole problem at once.
     stop_level : int, default=0
         0 solves the whole problem to `tol`, as `SVC(fit_intercept=...)` does; l ≥ 1 stops at level l.
     early : bool, default=False
