@@ -153,15 +153,15 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         n, rows = X.shape[0], setup.rows
         coef = np.zeros((len(classes) - 1, n))
         intercept = np.zeros(len(pairs))
-        for k, (i, j) in enumerate(pairs):
+        members = [np.flatnonzero(encoded == c) for c in range(len(classes))]
+        for k, (i, j) in enumerate(pairs):  # the first class is the positive one, but of a single pair the second
             solution = solutions[k]
-            alpha, unit, sign = (np.zeros(len(rows.index)) for _ in range(3))
+            alpha, unit = np.zeros(len(rows.index)), np.zeros(len(rows.index))
             chosen = solution.pair.chosen
-            alpha[chosen], unit[chosen], sign[chosen] = solution.result.alpha, solution.unit, solution.pair.y
-            values = rows.spread(alpha, n, unit) / solution.scale
-            values[rows.member] *= sign[rows.owner]
-            coef[j - 1, encoded == i] = values[encoded == i]
-            coef[i, encoded == j] = values[encoded == j]
+            alpha[chosen], unit[chosen] = solution.result.alpha, solution.unit
+            values = rows.spread(alpha, n, unit) / (-solution.scale if len(pairs) == 1 else solution.scale)
+            coef[j - 1, members[i]] = values[members[i]]
+            coef[i, members[j]] = -values[members[j]]
             intercept[k] = intercept_and_r(solution.result.multipliers)[0] / solution.scale
         results = [s.result for s in solutions]
         used = np.flatnonzero(coef.any(axis=0))
