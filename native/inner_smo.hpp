@@ -26,19 +26,19 @@ struct SmoReport {
 template <class T>
 class InnerSmo {
  public:
-  // tile[i · ld + j], ld a multiple of the vector width and zero-padded. score, beta: in and out.
+  // tile[i · ld + j], ld a multiple of the vector width; what lies past column q is finite. score, beta: in and out.
   InnerSmo(const T* tile, index_t q, index_t ld, double* beta, const double* lo, const double* hi, double* score,
            const std::int8_t* group, int groups)
-      : tile_(tile), q_(q), ld_(ld), beta_(beta), lo_(lo), hi_(hi), score_out_(score), groups_(groups) {
-    score_.assign(ld, T(0));
-    diagonal_.assign(ld, T(1));
+      : tile_(tile), q_(q), ld_(ld), width_((q + L - 1) / L * L), beta_(beta), lo_(lo), hi_(hi), score_out_(score), groups_(groups) {
+    score_.assign(width_, T(0));
+    diagonal_.assign(width_, T(1));
     for (index_t v = 0; v < q; ++v) {
       score_[v] = T(score[v]);
       diagonal_[v] = tile[v * ld + v];
     }
     const int sets = std::max(groups, 1);
-    up_.assign(sets, std::vector<T>(ld, -inf));
-    low_.assign(sets, std::vector<T>(ld, inf));
+    up_.assign(sets, std::vector<T>(width_, -inf));
+    low_.assign(sets, std::vector<T>(width_, inf));
     group_.assign(group, group + q);
     for (index_t v = 0; v < q; ++v) flag(v);
   }
@@ -118,7 +118,7 @@ class InnerSmo {
       Vec<T> best = splat(-inf), least = splat(inf);
       IVec<T> at{}, lane = lane_numbers();
       const Vec<T> tt = splat(T(t));
-      for (index_t v = 0; v < ld_; v += L, lane += L) {
+      for (index_t v = 0; v < width_; v += L, lane += L) {
         const Vec<T> s = load(&score_[v]) - tt * (load(ki + v) - load(kj + v));
         store(&score_[v], s);
         const Vec<T> rise = s + load(up + v), fall = s + load(low + v);
@@ -135,7 +135,7 @@ class InnerSmo {
   std::pair<Best, T> scan(int g) const {
     Vec<T> best = splat(-inf), least = splat(inf);
     IVec<T> at{}, lane = lane_numbers();
-    for (index_t v = 0; v < ld_; v += L, lane += L) {
+    for (index_t v = 0; v < width_; v += L, lane += L) {
       const Vec<T> s = load(&score_[v]);
       const Vec<T> rise = s + load(&up_[g][v]), fall = s + load(&low_[g][v]);
       const auto better = rise > best;
@@ -152,7 +152,7 @@ class InnerSmo {
     const Vec<T> top = splat(score_[i]), kii = splat(diagonal_[i]), tau = splat(kTau);
     Vec<T> best = splat(-inf);
     IVec<T> at{}, lane = lane_numbers();
-    for (index_t v = 0; v < ld_; v += L, lane += L) {
+    for (index_t v = 0; v < width_; v += L, lane += L) {
       const Vec<T> difference = top - (load(&score_[v]) + load(low + v));
       const Vec<T> raw = (kii - load(ki + v)) + (load(&diagonal_[v]) - load(ki + v));
       const Vec<T> curvature = raw > tau ? raw : tau;
@@ -166,8 +166,8 @@ class InnerSmo {
 
   SmoReport run_free(double tol, index_t max_steps) {
     const T *up = up_[0].data(), *low = low_[0].data();
-    std::vector<T> inverse(ld_);
-    for (index_t v = 0; v < ld_; ++v) inverse[v] = T(1) / std::max(diagonal_[v], kTau);
+    std::vector<T> inverse(width_);
+    for (index_t v = 0; v < width_; ++v) inverse[v] = T(1) / std::max(diagonal_[v], kTau);
     const T *ki = tile_, *kj = tile_;
     Move last{};
     for (index_t step = 0;; ++step) {
@@ -175,7 +175,7 @@ class InnerSmo {
       Vec<T> best{}, worst{};
       IVec<T> at{}, lane = lane_numbers();
       const Vec<T> ti = splat(T(last.i)), tj = splat(T(last.j));
-      for (index_t v = 0; v < ld_; v += L, lane += L) {
+      for (index_t v = 0; v < width_; v += L, lane += L) {
         const Vec<T> s = load(&score_[v]) - ti * load(ki + v) - tj * load(kj + v);
         store(&score_[v], s);
         const Vec<T> move = gain_of(s, load(up + v), load(low + v));
@@ -223,7 +223,7 @@ class InnerSmo {
     low_[0][i] = inf;
     Vec<T> best{};
     IVec<T> at = splat_index(i), lane = lane_numbers();
-    for (index_t v = 0; v < ld_; v += L, lane += L) {
+    for (index_t v = 0; v < width_; v += L, lane += L) {
       const Vec<T> kv = load(k + v);
       const Vec<T> move = gain_of(load(&score_[v]) - t * kv, load(&up_[0][v]), load(&low_[0][v]));
       const Vec<T> gain = move * move / larger(load(&diagonal_[v]) - kv * kv * shared, tau);
@@ -256,7 +256,7 @@ class InnerSmo {
   }
 
   const T* tile_;
-  index_t q_, ld_;
+  index_t q_, ld_, width_;  // rows read, their stride, their length in whole vectors
   double* beta_;
   const double *lo_, *hi_;
   double* score_out_;

@@ -86,22 +86,17 @@ class Part {
   // The at most k worst variables of a group on either side: up with score > above, low with score < below.
   Candidates candidates(int group, index_t k, double above, double below) {
     const index_t m = size();
-    const int threads = m > 20000 ? threads_ : 1;
+    const int threads = m > 10000 ? threads_ : 1;
     found_.resize(threads);
 #pragma omp parallel num_threads(threads)
     {
       const int t = omp_get_thread_num();
       Found& mine = found_[t];
-      mine.up.clear();
-      mine.low.clear();
-      for (int h = 0; h < halves_; ++h)
-        for (index_t j = m * t / threads; j < m * (t + 1) / threads; ++j) {
-          const index_t v = h * m + j;
-          if (group_[v] != group) continue;
-          const double score = center_[v] - f_[j];
-          if (score > above && beta_[v] < hi_[v]) mine.up.push_back({-score, h * n_ + active_[j]});
-          if (score < below && beta_[v] > lo_[v]) mine.low.push_back({score, h * n_ + active_[j]});
-        }
+      const index_t begin = m * t / threads, end = m * (t + 1) / threads;
+      const auto [up_from, low_to] = look(group, k, above, below, begin, end);
+      collect(mine, group, up_from, low_to, begin, end);
+      if ((index_t(mine.up.size()) < k && up_from > above) || (index_t(mine.low.size()) < k && low_to < below))
+        collect(mine, group, above, below, begin, end);
       cut(mine.up, k);
       cut(mine.low, k);
     }
@@ -131,11 +126,11 @@ class Part {
     for (index_t i = 0; i < count; ++i) beta_[place(variable[i])] = beta[i];
   }
 
-  // K between the given samples (distinct, ascending); native kernels only.
-  TileView<T> tile_of(const index_t* id, index_t count) {
+  // K between the given samples (distinct), and where each of them stands in it; native kernels only.
+  TileView<T> tile_of(const index_t* id, index_t count, index_t* place) {
     std::vector<index_t> rows(count);
     for (index_t i = 0; i < count; ++i) rows[i] = row_[id[i]];
-    return tile_.make(*points_, id, rows, scratch_, threads_);
+    return tile_.make(*points_, id, rows, place, scratch_, threads_);
   }
 
   std::vector<index_t> missing(const index_t* id, index_t count) const {
@@ -305,6 +300,42 @@ class Part {
   struct Found {
     Scored up, low;
   };
+
+  // What of positions [begin, end) may be among the worst: up with a score above, low with one below.
+  void collect(Found& to, int group, double above, double below, index_t begin, index_t end) const {
+    to.up.clear();
+    to.low.clear();
+    for (int h = 0; h < halves_; ++h)
+      for (index_t j = begin; j < end; ++j) {
+        const index_t v = h * size() + j;
+        const double score = center_[v] - f_[j];
+        if (score > above && beta_[v] < hi_[v] && group_[v] == group) to.up.push_back({-score, h * n_ + active_[j]});
+        if (score < below && beta_[v] > lo_[v] && group_[v] == group) to.low.push_back({score, h * n_ + active_[j]});
+      }
+  }
+
+  // Narrower bounds, which about twice k of positions [begin, end) are beyond, by a look at some of them. Bounds may turn
+  // out too narrow, then k are not found.
+  std::pair<double, double> look(int group, index_t k, double above, double below, index_t begin, index_t end) const {
+    constexpr index_t some = 512;
+    const index_t step = (end - begin) / some, enough = 8 + 2 * k / std::max<index_t>(1, step);
+    if (step < 2) return {above, below};
+    std::vector<double> up, low;
+    for (int h = 0; h < halves_; ++h)
+      for (index_t j = begin; j < end; j += step) {
+        const index_t v = h * size() + j;
+        const double score = center_[v] - f_[j];
+        if (group_[v] != group) continue;
+        if (score > above && beta_[v] < hi_[v]) up.push_back(-score);
+        if (score < below && beta_[v] > lo_[v]) low.push_back(score);
+      }
+    const auto bound = [&](std::vector<double>& all, double otherwise, double sign) {
+      if (index_t(all.size()) <= enough) return otherwise;
+      std::nth_element(all.begin(), all.begin() + enough, all.end());
+      return sign * all[enough];
+    };
+    return {bound(up, above, -1.0), bound(low, below, 1.0)};
+  }
 
   static void cut(Scored& all, index_t k) {
     if (index_t(all.size()) <= k) return;

@@ -71,14 +71,16 @@ void bind_part(nb::module_& m, const char* name) {
           [](nb::handle_t<Self> self, In<index_t> id) {
             Self& s = nb::cast<Self&>(self);
             TileView<T> tile;
+            std::vector<index_t> place(id.shape(0));
             {
               nb::gil_scoped_release release;
-              tile = s.tile_of(id.data(), index_t(id.shape(0)));
+              tile = s.tile_of(id.data(), index_t(id.shape(0)), place.data());
             }
-            return nb::ndarray<nb::numpy, const T, nb::ndim<2>>(tile.data, {std::size_t(tile.ld), std::size_t(tile.ld)},
-                                                                self);
+            const std::size_t ld = std::size_t(tile.ld);
+            return std::make_tuple(nb::ndarray<nb::numpy, const T, nb::ndim<2>>(tile.data, {ld, ld}, self),
+                                   to_numpy(place));
           },
-          nb::arg("id"), "K between distinct samples, zero-padded; valid until the call after next.")
+          nb::arg("id"), "K between distinct samples, padded, valid until the next call; and where each one stands in it.")
       .def(
           "missing",
           [](const Self& s, In<index_t> id) { return to_numpy(s.missing(id.data(), index_t(id.shape(0)))); },
@@ -146,7 +148,7 @@ void bind_decomposition(nb::module_& m) {
   bind_part<float>(m, "Part32");
   bind_part<double>(m, "Part64");
   const char* doc =
-      "SMO on a q × q kernel tile (row length padded with zeros to a multiple of 16). beta and score are changed in "
+      "SMO on a q × q kernel tile (row length padded with finite numbers to a multiple of 16). beta and score are changed in "
       "place. Returns (steps, violation).";
   m.def("inner_smo", &inner_smo<float>, nb::arg("tile").noconvert(), nb::arg("beta"), nb::arg("lo"), nb::arg("hi"),
         nb::arg("score"), nb::arg("group"), nb::arg("groups"), nb::arg("tol"), nb::arg("max_steps"), doc);

@@ -18,7 +18,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from maxmargin import DCSVC, SVC, SVR, BudgetSVC, LinearSVC, NuSVC, NuSVR, OneClassSVM
 
 ALL = [SVC(), NuSVC(nu=0.3), SVR(), NuSVR(), OneClassSVM()]
 
@@ -57,6 +57,26 @@ def test_a_row_alone_is_a_row_in_a_batch(data, machine) -> None:
         batch = score(Z)
         assert np.array_equal(np.concatenate([score(Z[i : i + 1]) for i in range(30)]), batch[:30])
         assert np.array_equal(score(Z[50:]), batch[50:])
+
+
+@pytest.mark.parametrize("make", [SVC, LinearSVC, DCSVC, BudgetSVC])
+def test_entries_given_twice_add_up(data, make) -> None:
+    X, y = data
+    halves = sp.csr_matrix(X)
+    twice = sp.csr_matrix(
+        (np.repeat(halves.data / 2, 2), np.repeat(halves.indices, 2), 2 * halves.indptr), shape=X.shape
+    )
+    assert not twice.has_canonical_format
+    once, again = make(random_state=0).fit(sp.csr_matrix(X), y), make(random_state=0).fit(twice, y)
+    assert np.array_equal(once.decision_function(X), again.decision_function(X))
+    assert np.array_equal(once.decision_function(twice), once.decision_function(sp.csr_matrix(X)))
+    assert twice.nnz == 2 * halves.nnz  # the user's matrix is as it was
+
+
+def test_whole_numbers_that_look_like_targets_get_a_warning(data) -> None:
+    X, _ = data
+    with pytest.warns(UserWarning, match="number of unique classes"):
+        SVC().fit(X[:30], np.arange(30))
 
 
 def test_sparse_models_predict_dense_rows_and_the_other_way_round(data) -> None:

@@ -38,3 +38,23 @@ def test_kept_rows_are_the_rows(dtype: Any, form: str, many: int, threads: int) 
     without, loose = part_of(X if form == "dense" else sp.csr_matrix(X), dtype, threads, 0)
     without.update(loose, ids, coef)
     np.testing.assert_allclose(np.array(loose.f), computed, rtol=0, atol=1e-13 * np.abs(coef).sum())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_members_of_a_tile_keep_their_places(dtype: Any, form: str) -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(N, 12))
+    rows, part = part_of(X if form == "dense" else sp.csr_matrix(X), dtype, 2, 64 << 20)
+    stood: dict[int, int] = {}
+    for count in (40, 300, 300, 77, 310):  # grows, changes, shrinks, grows again
+        stay = list(stood)[: count // 2]
+        ids = np.array(sorted({*stay, *rng.choice(N, count - len(stay), replace=False).tolist()}))
+        tile, place = rows.tile(part, ids)
+        q = len(ids)
+        assert sorted(place.tolist()) == list(range(q))
+        assert all(place[i] == stood[v] for i, v in enumerate(ids.tolist()) if stood.get(v, q) < q)
+        exact = np.exp(-0.05 * np.square(X[ids][:, None] - X[ids][None]).sum(axis=2))
+        np.testing.assert_allclose(tile[np.ix_(place, place)], exact, rtol=0, atol=1e-5)
+        assert np.isfinite(tile[:q]).all()
+        stood = dict(zip(ids.tolist(), place.tolist()))

@@ -118,7 +118,7 @@ def cache_libsvm(
     x.data = view("values.bin", about["dtype"], about["stored"])
     x.indices = view("indices.bin", about["index"], about["stored"])
     x.indptr = view("indptr.bin", about["index"], shape[0] + 1)
-    x.has_sorted_indices = True
+    x.has_sorted_indices = x.has_canonical_format = True  # as written: no pass over the file to find out
     return x, np.fromfile(folder / "labels.bin", dtype=np.float64)
 
 

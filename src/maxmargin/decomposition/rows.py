@@ -2,7 +2,7 @@
 
 A source knows the samples of one QP by id 0 … n−1 and offers
     part(...)                 the per-sample state with its row cache
-    tile(part, ids)           K between a few samples, zero-padded to a multiple of 16
+    tile(part, ids)           K between a few samples, padded to a multiple of 16, and where each one stands in it
     update(part, ids, coef)   f += Σ coef_i K(·, i) over the part's active samples; returns cache hits
     sum(ids, others, coef)    Σ coef_i K(others_i, ·) at some samples, nothing cached
     pieces(n, m)              slices of range(n) such that one sum over m rows stays well under a second
@@ -119,8 +119,9 @@ class NativeRows:
             cache_bytes = min(cache_bytes, _ENOUGH_WHEN_CHEAP + s.packed_bytes(len(self.rows)))
         return s.Part(s.points, self.rows, center, lo, hi, beta, group, f, int(cache_bytes), s.threads)
 
-    def tile(self, part: Any, ids: IntArray) -> NDArray[Any]:
-        return np.asarray(part.tile(ids))
+    def tile(self, part: Any, ids: IntArray) -> tuple[NDArray[Any], IntArray]:
+        tile, place = part.tile(ids)
+        return tile, place
 
     def update(self, part: Any, ids: IntArray, coef: FloatArray) -> int:
         return int(part.update(ids, coef))
@@ -152,10 +153,10 @@ class GivenRows:
         Part = _core.Part32 if self.dtype == np.float32 else _core.Part64
         return Part(None, self.rows, center, lo, hi, beta, group, f, int(cache_bytes), self.threads)
 
-    def tile(self, part: Any, ids: IntArray) -> NDArray[Any]:
+    def tile(self, part: Any, ids: IntArray) -> tuple[NDArray[Any], IntArray]:
         out = np.zeros((-(-len(ids) // 16) * 16,) * 2, self.dtype)
         out[: len(ids), : len(ids)] = self.block(ids, ids)
-        return out
+        return out, np.arange(len(ids))
 
     def update(self, part: Any, ids: IntArray, coef: FloatArray) -> int:
         missing = np.isin(ids, part.missing(ids))

@@ -158,12 +158,14 @@ class Decomposition:
         """One working set: select, solve, update. Returns the gain in the dual value."""
         with _clock(self.timings, "select"):
             variables = self._select(extremes)
-            beta, lo, hi, score, group = self.part.read(variables)
         samples, column = variables, np.arange(len(variables))
         if self.halves > 1:
             samples, column = np.unique(variables % self.qp.n, return_inverse=True)
         with _clock(self.timings, "tile"):
-            tile = self._tile(samples, column)
+            tile, place = self._tile(samples, column)
+            seated = np.empty_like(variables)  # in the tile's order
+            seated[place] = variables
+            beta, lo, hi, score, group = self.part.read(seated)
         before = beta.copy()
         with _clock(self.timings, "inner"):
             # A tenth of the outer violation is accurate enough for now; all variables at once want the real thing.
@@ -178,9 +180,9 @@ class Decomposition:
             self.counts["inner_fallbacks"] += fell_back
         delta = beta - before
         with _clock(self.timings, "update"):
-            self.part.write(variables, beta)
-            self.beta.ravel()[variables] = beta
-            change = np.bincount(column, weights=delta, minlength=len(samples))
+            self.part.write(seated, beta)
+            self.beta.ravel()[seated] = beta
+            change = np.bincount(column, weights=delta[place], minlength=len(samples))
             moved = change != 0
             rows = int(moved.sum())
             hits = self.kernel.update(self.part, samples[moved], change[moved])
@@ -207,10 +209,10 @@ class Decomposition:
                 self.f = f
 
     def _bytes_for_rows(self) -> float:
-        """What the tile and its predecessor leave of the cache; they never take more than half of it."""
+        """What the tile, and a smaller one while it grows, leave of the cache; they never take more than half of it."""
         budget = self.options.cache_size * MB
         itemsize = int(self.kernel.dtype.itemsize)
-        return max(budget - 2.0 * self.size**2 * itemsize, budget / 2, _row_bytes(self.qp.n, itemsize))
+        return max(budget - 1.25 * self.size**2 * itemsize, budget / 2, _row_bytes(self.qp.n, itemsize))
 
     def _extremes(self) -> FloatArray:
         """(max_up per group, min_low per group) over the active samples of all ranks."""
@@ -249,15 +251,16 @@ class Decomposition:
         alone = self.halves == 2 and self.groups == 1 and self.size >= 64
         return self.working_set.select(groups, place, self.qp.n if alone else None)
 
-    def _tile(self, samples: IntArray, column: IntArray) -> NDArray[Any]:
-        """K between the working set's variables, zero-padded for the core's vectors."""
+    def _tile(self, samples: IntArray, column: IntArray) -> tuple[NDArray[Any], IntArray]:
+        """K between the working set's variables, padded for the core's vectors, and where each of them stands in it."""
         if len(samples) == len(column):
-            return np.asarray(self.kernel.tile(self.part, samples[column]))
-        small = self.kernel.tile(self.part, samples)  # regression: both halves of a sample are in
-        q = len(column)
+            tile, place = self.kernel.tile(self.part, samples)
+            return tile, place[column]
+        small, place = self.kernel.tile(self.part, samples)  # regression: both halves of a sample are in
+        q, at = len(column), place[column]
         tile = np.zeros((-(-q // 16) * 16,) * 2, small.dtype)
-        tile[:q, :q] = small[np.ix_(column, column)]
-        return tile
+        tile[:q, :q] = small[np.ix_(at, at)]
+        return tile, np.arange(q)
 
     def _shrink(self) -> None:
         with _clock(self.timings, "shrink"):

@@ -59,7 +59,8 @@ class WorkingSet:
         stay = np.ones(len(self.members), bool)
         stay[at[was]] = False
         fill = np.flatnonzero(stay)
-        fill = fill[np.lexsort((self._turns[fill], place[fill]))][: self.size - len(chosen)]
+        rank = 8192 * place[fill] + np.minimum(self._turns[fill], 8191)
+        fill = fill[np.argsort(rank.astype(np.int16), kind="stable")][: self.size - len(chosen)]  # radix sort
         members = np.concatenate([chosen, self.members[fill]])
         turns = np.concatenate([np.zeros(len(chosen), np.int64), self._turns[fill] + 1])
         turns[: len(chosen)][was] = self._turns[at[was]] + 1

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from maxmargin.runtime import Control, Result, Status
@@ -97,15 +98,16 @@ class Machine(BaseEstimator):
         return tags
 
     def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool = True, **kwargs: Any) -> Any:
-        """X (or X and y) as float32 or float64, dense C-ordered rows or CSR with sorted indices.
+        """X (or X and y) as float32 or float64, dense C-ordered rows or CSR with sorted indices, each once.
 
         Copied only when it comes in another form.
         """
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True}
         out = validate_data(self, X, y, reset=reset, **(options | kwargs))
         x = out[0] if isinstance(out, tuple) else out
-        if sp.issparse(x) and not x.has_sorted_indices:
-            x = x.sorted_indices()
+        if sp.issparse(x) and not x.has_canonical_format:
+            x = x.copy()
+            x.sum_duplicates()
         return (x, out[1]) if isinstance(out, tuple) else x
 
 
@@ -145,6 +147,17 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     known = list(choices)
     if not (isinstance(value, str) and value in known):
         raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(map(repr, known))}")
+
+
+def encoded_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The classes in y, sorted, and the number of each row's; an error if y does not hold classes."""
+    whole = y.ndim == 1 and y.dtype.kind in "biu"  # always classes: scikit-learn's look at them takes a small fit's time
+    if not whole:
+        check_classification_targets(y)
+    classes, encoded = np.unique(y, return_inverse=True)
+    if whole and 2 * len(classes) > len(y):
+        check_classification_targets(y)  # warns that these may be numbers
+    return classes, encoded
 
 
 def row_weights(n: int, sample_weight: ArrayLike | None) -> FloatArray:

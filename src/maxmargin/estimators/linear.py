@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _core
@@ -25,6 +24,7 @@ from maxmargin.estimators._base import (
     check_choice,
     check_number,
     class_weights,
+    encoded_classes,
     row_weights,
     transactional,
 )
@@ -307,10 +307,9 @@ class _Data:
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: ArrayLike | None, class_weight: Any) -> _Data:
-        check_classification_targets(y)
         weight = row_weights(X.shape[0], sample_weight)
         counted = weight > 0
-        classes, labels = np.unique(np.asarray(y), return_inverse=True)
+        classes, labels = encoded_classes(np.asarray(y))
         present = np.unique(labels[counted])
         if len(present) < len(classes):  # rows of weight 0 are as good as absent, and so are their classes
             X, labels, weight = X[counted], labels[counted], weight[counted]

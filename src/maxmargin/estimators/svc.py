@@ -11,11 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.decomposition.solver import DualResult
-from maxmargin.estimators._base import check_choice, check_number, class_weights, row_weights, transactional
+from maxmargin.estimators._base import (
+    check_choice,
+    check_number,
+    class_weights,
+    encoded_classes,
+    row_weights,
+    transactional,
+)
 from maxmargin.estimators._kernel import KernelMachine, Setup
 from maxmargin.estimators._many import after, combined, share_of_time
 from maxmargin.estimators.multiclass import ovr_decision, pair_votes
@@ -115,8 +121,7 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
     ) -> tuple[Setup, Any, NDArray[Any], IntArray, FloatArray]:
         """Validated samples, set up for the solver: (setup, X, classes, class of each row, factor of each class)."""
         X, y = self._check_X(X, y)
-        check_classification_targets(y)
-        classes, encoded = np.unique(y, return_inverse=True)
+        classes, encoded = encoded_classes(y)
         if len(classes) < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class")
         weight = row_weights(X.shape[0], sample_weight)
