@@ -54,7 +54,7 @@ class RowCache {
       if (stamp_[s] < turn_) old.push_back(s);
     const auto older = [&](index_t a, index_t b) { return stamp_[a] != stamp_[b] ? stamp_[a] < stamp_[b] : a < b; };
     const std::size_t need = std::min(ids.size(), old.size());
-    std::partial_sort(old.begin(), old.begin() + need, old.end(), older);
+    if (need < old.size()) std::nth_element(old.begin(), old.begin() + need, old.end(), older);
     std::vector<T*> out;
     std::size_t next = 0;
     for (index_t id : ids) {
