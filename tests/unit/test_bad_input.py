@@ -63,6 +63,8 @@ COMMON = [
     ("max_time", "1h", "seconds"),
     ("max_time", np.nan, "seconds"),
     ("n_jobs", 0, "number of threads"),
+    ("n_jobs", 1.5, "number of threads"),
+    ("n_jobs", "x", "number of threads"),
     ("callback", 3, "callable"),
     ("working_set_size", 1, r"an integer in \[2"),
     ("working_set_size", 64.0, r"an integer in \[2"),

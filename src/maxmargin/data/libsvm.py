@@ -8,7 +8,9 @@ then memory-mapped: float32 or float64 values, 32-bit indices while they suffice
 from __future__ import annotations
 
 import json
+import numbers
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -21,7 +23,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 CHUNK = 1 << 24  # bytes of text per step
-_VERSION = 1  # of the cache's layout
+_VERSION = 2  # of the cache's layout
+_FILES = ("values.bin", "indices.bin", "indptr.bin", "labels.bin")
+_PAIR = rb"\d{1,15}:[^\s:_]+"
+_LINE = re.compile(rb"\s*[^\s:_]+(?:\s+" + _PAIR + rb")*\s*")
 
 
 class FormatError(ValueError):
@@ -95,20 +100,20 @@ def cache_libsvm(
     path: str | os.PathLike[str], cache: str | os.PathLike[str] | None = None, *, n_features: int | None = None,
     zero_based: bool | None = None, dtype: DTypeLike = np.float32,
 ) -> tuple[Any, NDArray[np.float64]]:
-    """(memory-mapped CSR matrix, labels) of a file, through a binary cache beside it (or in the folder `cache`).
+    """(memory-mapped CSR matrix, labels) of a file, by a binary cache `<name>.cache` beside it or in the folder `cache`.
 
-    The file is read once, in chunks; memory holds one chunk and the row lengths. A cache that is newer than the file
-    and was made with the same options is used as it is.
+    The file is read once, in chunks; memory holds one chunk and the row lengths. A cache that was made of this file as it
+    is now, with the same options, is used as it is; a damaged one is made again.
     """
     source = Path(path)
-    folder = Path(cache) if cache is not None else source.with_name(source.name + ".cache")
+    folder = (Path(cache) if cache is not None else source.parent) / (source.name + ".cache")
     size, when = source.stat().st_size, source.stat().st_mtime_ns
-    wanted = {"version": _VERSION, "size": size, "mtime_ns": when, "dtype": np.dtype(dtype).name,
-              "n_features": n_features, "zero_based": zero_based}
-    note = folder / "about.json"
-    if not (note.exists() and json.loads(note.read_text()).get("source") == wanted):
+    wanted = {"version": _VERSION, "path": str(source.resolve()), "size": size, "mtime_ns": when,
+              "dtype": np.dtype(dtype).name, "n_features": n_features, "zero_based": zero_based}
+    about = _about(folder)
+    if about is None or about["source"] != wanted:
         _write_cache(source, folder, wanted)
-    about = json.loads(note.read_text())
+        about = json.loads((folder / "about.json").read_text())
     shape = (about["rows"], about["columns"])
 
     def view(name: str, kind: str, count: int) -> NDArray[Any]:
@@ -122,8 +127,20 @@ def cache_libsvm(
     return x, np.fromfile(folder / "labels.bin", dtype=np.float64)
 
 
+def _about(folder: Path) -> dict[str, Any] | None:
+    """What a cache says of itself, if all of it is there."""
+    try:
+        about: dict[str, Any] = json.loads((folder / "about.json").read_text())
+        whole = about["bytes"] == [(folder / name).stat().st_size for name in _FILES]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return about if whole else None
+
+
 def _write_cache(source: Path, folder: Path, wanted: dict[str, Any]) -> None:
     """Stream the text into a temporary folder, then put it in place."""
+    if folder.exists() and not (folder / "about.json").exists():
+        raise ValueError(f"cache: {folder} exists and is not a cache of this library; move it away or name another folder")
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=folder.name, suffix=".part"))
     try:
@@ -149,7 +166,7 @@ def _write_cache(source: Path, folder: Path, wanted: dict[str, Any]) -> None:
                 (block - first).astype(kind).tofile(out)
         (part / "raw.bin").unlink()
         about = {"source": wanted, "rows": len(lengths), "columns": columns, "stored": int(indptr[-1]),
-                 "dtype": wanted["dtype"], "index": kind}
+                 "dtype": wanted["dtype"], "index": kind, "bytes": [(part / name).stat().st_size for name in _FILES]}
         (part / "about.json").write_text(json.dumps(about))
         if folder.exists():
             shutil.rmtree(folder)
@@ -177,7 +194,11 @@ def _first(low: int, zero_based: bool | None, path: Any) -> int:
 
 def _columns(found: int, n_features: int | None, path: Any) -> int:
     if n_features is None:
+        if found >= 2**31:
+            raise FormatError(f"{path}: feature {found} is beyond 2**31; if that is meant, say how many by n_features")
         return max(found, 0)
+    if not isinstance(n_features, numbers.Integral):
+        raise ValueError(f"n_features={n_features!r} must be an integer, or None to take it from the file")
     if found > n_features:
         raise FormatError(f"{path}: feature {found} is beyond n_features={n_features}")
     return int(n_features)
@@ -206,24 +227,20 @@ def _chunks(handle: BinaryIO) -> Iterator[bytes]:
 
 
 def _parse(text: bytes, line: int, path: Any) -> _Part:
-    """All lines of a chunk at once; the slow way when that does not add up."""
-    if b"#" not in text and b"qid" not in text:
-        rows = [row for row in text.split(b"\n") if row.strip()]
+    """All lines of a chunk at once; one by one when there are comments or errors among them."""
+    rows = [row for row in text.split(b"\n") if row.strip()]
+    if b"#" not in text and b"qid" not in text and all(map(_LINE.fullmatch, rows)):
         counts = np.array([row.count(b":") for row in rows], dtype=np.int64)
         try:
-            numbers = np.array(text.replace(b":", b" ").split(), dtype=np.float64)
+            read = np.array(text.replace(b":", b" ").split(), dtype=np.float64)
         except ValueError:
             return _parse_lines(text, line, path)
-        starts = np.concatenate([[0], np.cumsum(1 + 2 * counts)])
-        if len(numbers) == starts[-1]:
-            label = np.zeros(len(numbers), dtype=bool)
-            label[starts[:-1]] = True
-            pairs = numbers[~label].reshape(-1, 2)
-            indices = pairs[:, 0].astype(np.int64)
-            if (indices == pairs[:, 0]).all() and (indices >= 0).all():
-                part = _Part(numbers[label], counts, indices, np.ascontiguousarray(pairs[:, 1]))
-                if not _repeats(part):
-                    return part
+        label = np.zeros(len(read), dtype=bool)
+        label[np.cumsum(1 + 2 * counts) - 1 - 2 * counts] = True
+        pairs = read[~label].reshape(-1, 2)
+        part = _Part(read[label], counts, pairs[:, 0].astype(np.int64), np.ascontiguousarray(pairs[:, 1]))
+        if not _repeats(part):
+            return part
     return _parse_lines(text, line, path)
 
 
@@ -254,7 +271,7 @@ def _parse_lines(text: bytes, line: int, path: Any) -> _Part:
                 continue
             try:
                 index, value = word.split(b":")
-                if int(index) < 0 or int(index) in seen:
+                if not re.fullmatch(_PAIR, word) or int(index) in seen:
                     raise ValueError
                 seen[int(index)] = float(value)
             except ValueError:

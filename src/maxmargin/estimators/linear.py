@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -181,7 +181,8 @@ class LinearSVC(ClassifierMixin, Machine):
 
     def fit_file(
         self, path: str | os.PathLike[str], *, cache: str | os.PathLike[str] | None = None,
-        n_features: int | None = None, zero_based: bool | None = None,
+        n_features: int | None = None, zero_based: bool | None = None, dtype: DTypeLike = np.float32,
+        sample_weight: ArrayLike | None = None,
     ) -> LinearSVC:
         """Fit to a LIBSVM text file of any size, streamed through a compact binary cache on disk.
 
@@ -189,12 +190,14 @@ class LinearSVC(ClassifierMixin, Machine):
         ----------
         path : file name
         cache : folder, optional
-            Where the cache goes; by default beside the file as `<name>.cache`. It is used again while it is valid.
-        n_features, zero_based
-            As for `maxmargin.data.libsvm.load_libsvm`.
+            Where the cache `<name>.cache` goes; by default beside the file. It is used again while it is valid.
+        n_features, zero_based, dtype
+            As for `maxmargin.data.libsvm.load_libsvm`; values are kept in single precision by default.
+        sample_weight
+            As for `fit`: one weight per line of the file.
         """
-        X, y = cache_libsvm(path, cache, n_features=n_features, zero_based=zero_based)
-        return self.fit(X, y)
+        X, y = cache_libsvm(path, cache, n_features=n_features, zero_based=zero_based, dtype=dtype)
+        return self.fit(X, y, sample_weight)
 
     def decision_function(self, X: Any) -> FloatArray:
         """⟨x, w⟩ + b: shape (n_samples,) for two classes, else (n_samples, n_classes)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from functools import lru_cache
 
@@ -20,10 +21,10 @@ def thread_count(n_jobs: int | None = None) -> int:
     `OMP_NUM_THREADS`, which joblib sets in its workers, caps the default, so that a parallel grid search does not
     start cores² threads. An explicit positive `n_jobs` is taken as it is.
     """
+    if n_jobs is not None and (not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
+        raise ValueError(f"n_jobs={n_jobs!r} has no meaning: give a number of threads, or None or -1 for all cores")
     if n_jobs is not None and n_jobs > 0:
         return int(n_jobs)
-    if n_jobs == 0:
-        raise ValueError("n_jobs=0 has no meaning: give a number of threads, or None or -1 for all cores")
     cap = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     cores = min(_available(), int(cap)) if cap.isdigit() and int(cap) > 0 else _available()
     return max(1, cores + 1 + n_jobs) if n_jobs is not None else cores
