@@ -130,13 +130,13 @@ struct TileScratch {
 };
 
 // RBF entries whose exponent lies above this are recomputed from differences: there, rounding of the norms
-// (about 2^-24 · 2(nx + nz) in the exponent) would move K by more than kEntryError.
+// (about 2^-24 · 2(nx + nz) in the exponent, which may have lowered it as well) would move K by more than kEntryError.
 constexpr double kEntryError = 4e-6;
 template <class T>
 inline T exact_above(const Points<T>& a, const Points<T>& b) {
   const double error = 2 * double(a.largest_norm() + b.largest_norm()) * std::numeric_limits<T>::epsilon() / 2;
   if (a.spec().kind != Kind::rbf || error <= kEntryError) return std::numeric_limits<T>::infinity();
-  return T(std::log(kEntryError / error));
+  return T(std::log(kEntryError / std::min(error, 1.0)) - error);
 }
 
 template <class T>

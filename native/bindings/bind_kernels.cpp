@@ -86,6 +86,7 @@ void bind_points(nb::module_& m, const char* name) {
             return to_numpy(order);
           },
           nb::arg("rows"), nb::arg("threads"), "Places of `rows` in an order where neighbours are close (dense only).")
+      .def_prop_ro("largest_norm", &Points<T>::largest_norm, "RBF: the largest γ|x|², after the shift.")
       .def(
           "far_share",
           [](const Points<T>& self, In<index_t> rows) {

@@ -75,6 +75,10 @@ class Points32:
     def neighbour_order(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """Places of `rows` in an order where neighbours are close (dense only)."""
 
+    @property
+    def largest_norm(self) -> float:
+        """RBF: the largest γ|x|², after the shift."""
+
     def far_share(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
         """
         About the share of kernel values that are zero by blocks of this order.
@@ -96,6 +100,10 @@ class Points64:
 
     def neighbour_order(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """Places of `rows` in an order where neighbours are close (dense only)."""
+
+    @property
+    def largest_norm(self) -> float:
+        """RBF: the largest γ|x|², after the shift."""
 
     def far_share(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
         """

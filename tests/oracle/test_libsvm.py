@@ -11,7 +11,7 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 import sklearn.svm
-from sklearn.datasets import make_blobs, make_classification
+from sklearn.datasets import make_blobs, make_classification, make_moons
 
 import maxmargin
 from maxmargin import SVC, NuSVC
@@ -212,3 +212,15 @@ def test_a_generic_solver_agrees(name: str, kernel: str, fit_intercept: bool) ->
     best = generic_optimum(qp, Kernel(kernel, gamma=0.3)(X, X))
     assert ours.dual == pytest.approx(best, rel=1e-6, abs=1e-9)
     assert ours.gap <= 1e-6 * max(1.0, abs(best))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("far", [1e2, 1e4])
+def test_values_far_from_the_origin_and_clusters_far_apart(form, far) -> None:
+    """Squares of 1e4 leave float32 no digits for distances of 1: such data is computed in double precision."""
+    X, y = make_moons(1600, noise=0.3, random_state=0)
+    apart = X + np.where(np.arange(len(X)) % 2, far, -far)[:, None]
+    for Z in (X + far, apart):
+        ours = SVC(gamma=1.0, C=10).fit(form(Z), y)
+        peer = sklearn.svm.SVC(gamma=1.0, C=10).fit(Z, y)
+        np.testing.assert_allclose(ours.decision_function(form(Z)), peer.decision_function(Z), atol=0.02)

@@ -25,6 +25,9 @@ IntArray = NDArray[np.int64]
 
 # Below this many samples kernel values are float64: it costs milliseconds, and tiny problems end at full accuracy.
 _ALWAYS_DOUBLE = 1000
+# γ|x|² from which on float32 distances are too rough (1 part in 2000 of the kernel value): data far from the origin in CSR,
+# or clusters far from each other.
+_FAR_OUT = 2000.0
 # Multiplications in all kernel values of a fit, or of a prediction, from which on threads are used.
 _WORTH_THREADS = 10**7
 
@@ -178,6 +181,8 @@ class Setup:
             inner_solver=machine.inner_solver,
         )
         self._samples: Samples | None = None
+        if self.kernel.native and self._prepared().points.largest_norm > _FAR_OUT and self.dtype == np.float32:
+            self.dtype, self._samples = np.float64, None
         if self.kernel.native and mergeable:
             order = self._prepared().neighbour_order(self.rows.index)
             self.rows = self.rows if order is None else self.rows.reordered(order)
