@@ -251,6 +251,13 @@ def test_merging_statistics(moons):
     assert statistics["equal_to_precise"] > 0.99 and 1 - 1e-6 <= statistics["factor_lookup_wd"] < 1.001
 
 
+@pytest.mark.parametrize("classes", [3, 5, 10])
+def test_merging_with_several_classes_is_as_good_as_a_precise_search(classes):
+    X, y = make_classification(2000, 10, n_informative=8, n_redundant=0, n_classes=classes, random_state=1)
+    statistics = BudgetSVC(C=10, budget=60, epochs=1, refit=False, audit=True, random_state=0).fit(X, y).merging_
+    assert statistics["equal_to_precise"] > 0.99 and 1 - 1e-6 <= statistics["factor_lookup_wd"] < 1.001
+
+
 def test_pickle_is_small_and_complete():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 22))
