@@ -209,6 +209,16 @@ def test_large_offsets_are_trained_in_float64(moons):
     assert moved.score(X + 1e6, y) > 0.95
 
 
+@pytest.mark.parametrize("offset", [100, 500, 1e8])
+def test_sparse_rows_of_a_model_fitted_on_dense_ones(moons, offset):
+    """Far from the origin |x|² + |s|² - 2·x·s would blur the distances: both forms must get the same values."""
+    X, y = moons[0] + offset, moons[1]
+    model = BudgetSVC(C=10, gamma=1.0, budget=50, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(sp.csr_matrix(X)), model.decision_function(X))
+    twin = pickle.loads(pickle.dumps(model))
+    same_model(model.partial_fit(X, y), twin.partial_fit(sp.csr_matrix(X), y))
+
+
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("scale", [1e-200, 1e160])
 def test_extreme_values(moons, form, scale):
