@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH
-from maxmargin.budget.merging import optimal_h, weight_degradation
-from maxmargin.budget.model import Options, decision_values, model_coefficients
+from maxmargin.budget.merging import merge_table, optimal_h, weight_degradation
+from maxmargin.budget.model import Options, decision_values, model_coefficients, refitted_state
 from maxmargin.budget.sgd import Batch, BudgetSolver
 from maxmargin.runtime import Control, Status, run
 
@@ -203,10 +203,9 @@ def test_average_is_the_weighted_mean_of_recent_iterates():
     opts = Options(1000, x.shape[1], 1, 0.5, 10.0, 150, double=True, intercept=True)
     solver = BudgetSolver(opts, [[Batch(x, np.array([i]), labels, np.ones(150)) for i in range(150)]])
     iterates = []
-    for turn in solver.turns():
-        if turn is None:
-            coef, intercept = model_coefficients(solver._core.state(), opts.lam, averaging=False)
-            iterates.append(np.append(np.pad(coef[0], (0, 1000 - coef.shape[1])), intercept))
+    for _ in solver.turns():  # a safe point after every row but the last, then the turn
+        coef, intercept = model_coefficients(solver._core.state(), opts.lam, averaging=False)
+        iterates.append(np.append(np.pad(coef[0], (0, 1000 - coef.shape[1])), intercept))
     state = solver.result(Status.COMPLETED).state
     start = int(state["clock"][1])
     assert 0 < start < 150
@@ -215,6 +214,54 @@ def test_average_is_the_weighted_mean_of_recent_iterates():
     coef, intercept = model_coefficients(state, opts.lam, averaging=True)
     np.testing.assert_allclose(coef[0], mean[: coef.shape[1]], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(intercept, mean[-1:], rtol=1e-9)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("averaging", [True, False])
+def test_a_refitted_state_is_the_refitted_model(outputs, averaging):
+    """Its coefficients are the model's, windows start anew, and in a model of one output labels are signs."""
+    x, labels = blobs(200, classes=max(outputs, 2))
+    result, opts = train(x, labels, budget=20, outputs=outputs, averaging=averaging, intercept=True)
+    rng = np.random.default_rng(0)
+    coef, intercept = rng.normal(size=result.coef.shape), rng.normal(size=outputs)
+    coef[:, 3] = 0  # nothing to merge
+    state = refitted_state(result.state, coef, intercept, opts.lam)
+    for found, wanted in zip(model_coefficients(state, opts.lam, averaging), (coef, intercept)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    if outputs == 1:
+        np.testing.assert_array_equal(state["label"], coef[0] > 0)
+    after = run(BudgetSolver(opts, [[Batch(x, np.arange(200), labels, np.ones(200))]], state), Control())
+    assert np.isfinite(after.coef).all() and np.isfinite(after.counters["degradation"])
+    assert after.state["clock"][1] >= state["clock"][0]
+
+
+@pytest.mark.parametrize(
+    ("options", "read"),
+    [
+        ({}, True),
+        ({"merge_search": "gss"}, False),
+        ({"merge_search": "gss", "audit": True}, True),
+        ({"maintenance": "remove"}, False),
+        ({"maintenance": "project"}, False),
+        ({"outputs": 3}, False),
+        ({"outputs": 3, "merge_search": "lookup-h"}, True),
+    ],
+)
+def test_tables_are_built_only_where_they_are_read(monkeypatch, options, read):
+    built = []
+    monkeypatch.setattr("maxmargin.budget.sgd.merge_table", lambda size: built.append(size) or merge_table(size))
+    x, labels = blobs(100, classes=options.get("outputs", 2))
+    train(x, labels, budget=5, **options)
+    assert bool(built) == read
+
+
+def test_a_limit_at_the_very_end_cuts_nothing():
+    x, labels = blobs(100)
+    opts = Options(20, x.shape[1], 1, 0.5, 10.0, 100)
+    batch = Batch(x, np.arange(100), labels, np.ones(100))
+    for passes, status in ((1, Status.COMPLETED), (2, Status.MAX_TIME)):
+        result = run(BudgetSolver(opts, [[batch]] * passes), Control(max_time=1e-9))
+        assert result.status is status and result.n_iter == 1 and result.steps == 100
 
 
 def test_projection_degrades_less_than_removal():

@@ -54,6 +54,17 @@ def model_coefficients(state: dict[str, Any], lam: float, averaging: bool) -> tu
     return (window[:, :-1] + beta * time) * scale, (window[:, -1] + bias * time) * scale
 
 
+def refitted_state(state: dict[str, Any], coef: FloatArray, intercept: FloatArray, lam: float) -> dict[str, Any]:
+    """The state whose model has these coefficients: training goes on from there, and averages only what comes after."""
+    time = float(state["clock"][0])
+    beta, bias = coef * (lam * time), intercept * (lam * time)
+    # With two classes partners are of one sign, and a refit may turn a sign; with more, their angle is looked at anyway.
+    label = (beta[0] > 0).astype(np.int32) if len(beta) == 1 else state["label"]
+    windows = np.tile(np.column_stack([beta, bias]) * -time, (2, 1))  # sums over no iterates yet
+    clock = np.array([time, time, time, time, 0.0])  # a window is due at once
+    return {**state, "beta": beta, "bias": bias, "label": label, "windows": windows, "clock": clock}
+
+
 def decision_values(
     x: Any, centres: NDArray[Any], coef: FloatArray, intercept: FloatArray, gamma: float, threads: int
 ) -> FloatArray:
