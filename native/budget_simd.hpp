@@ -54,8 +54,9 @@ inline Real multiply_add(Real a, Real b, Real sum) {
 
 // exp(-t) of one number for t >= 0, for loops that also do other things (simd.hpp has exp of a vector), branch-free:
 // exp(x) = 2^n exp(r), |r| <= ln2/2, n rounded by adding and subtracting 1.5*2^23 (1.5*2^52 in double), whose low bits
-// then hold n. Always inlined: a call would keep the loop around it from being vectorised. Relative error below 2e-7 (float) and 3e-16 (double).
-// Arguments beyond the underflow limit give a value below 1e-37 (1e-307), not exactly zero.
+// then hold n. Always inlined: a call would keep the loop around it from being vectorised.
+// Relative error below 2e-7 (float) and 3e-16 (double). Arguments beyond the underflow limit give a value below 1e-37
+// (1e-307), not exactly zero.
 [[gnu::always_inline]] inline float exp_minus(float t) {
   float x = t < 87.0f ? -t : -87.0f;
   const float magic = 12582912.0f;

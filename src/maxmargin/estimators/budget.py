@@ -57,8 +57,8 @@ class BudgetSVC(ClassifierMixin, Machine):
     maintenance : {"merge", "remove", "project"}, default="merge"
         What happens to the support vector that is one too many.
     merge_search : {"lookup-wd", "lookup-h", "gss", "gss-precise"}, default="lookup-wd"
-        How the merging partner is found: by a table of the weight degradation, by a table of the mixing coefficient,
-        or by golden section search to 0.01 or 1e-10.
+        How the merging partner is found: by a table of the weight degradation (Newton steps with more than two
+        classes), by a table of the mixing coefficient, or by golden section search to 0.01 or 1e-10.
     grid_size : int, default=400
         Nodes per side of the lookup tables.
     fit_intercept : bool, default=False
@@ -66,7 +66,8 @@ class BudgetSVC(ClassifierMixin, Machine):
     averaging : bool, default=True
         Use the average of the recent iterates instead of the last one.
     refit : bool, default=True
-        After the last pass of `fit`, solve the convex problem for the coefficients on the final support vectors.
+        After the last pass of `fit`, solve the convex problem for the coefficients on the final support vectors. Not on
+        streams (`partial_fit`, `fit_stream`): it needs all rows at once.
     refit_memory : float, default=256
         Megabytes for the kernel values of the refit; with more rows than fit in, it uses a random part of them.
     class_weight : dict, "balanced" or None, default=None
@@ -78,7 +79,9 @@ class BudgetSVC(ClassifierMixin, Machine):
         `fit_stream`. None: the rows of the first chunk (`partial_fit`), or of all chunks (`fit_stream`, which then
         counts them in a pass of its own).
     audit : bool, default=False
-        Decide every merge by all search methods and compare them in `merging_`. Slow.
+        Decide every merge by "lookup-wd", "gss" and "gss-precise" and compare them in `merging_`: how often they choose
+        the same partner, and the mean factor of the degradation over that of "gss-precise". "lookup-h" is not compared,
+        and there is nothing to compare with `maintenance` other than "merge". The model is that of `merge_search`. Slow.
     random_state : int, RandomState or None, default=None
         Seed of the shuffling.
     n_jobs : int or None, default=None
@@ -99,15 +102,15 @@ class BudgetSVC(ClassifierMixin, Machine):
     intercept_ : ndarray of shape (1 or n_classes,)
     gamma_ : float
     n_iter_ : int
-        Passes made.
+        Passes made, in the last call.
     objective_ : float
         Primal objective. After `fit` that of the model on the training set; on a stream that of the running losses.
     dual_gap_ : float
         NaN: a budgeted model has no dual bound.
     merging_ : dict
-        How often, how well and for how long the budget was maintained.
+        How often, how well and for how long the budget was maintained, since the model was new.
     status_, trace_, timings_
-        Why training stopped ("completed": all passes made), one row per pass, seconds per part.
+        Why training stopped ("completed": all passes made), one row per pass, seconds per part, of the last call.
 
     Examples
     --------
@@ -194,7 +197,7 @@ class BudgetSVC(ClassifierMixin, Machine):
         options = replace(self._options(x, len(classes), gamma, len(plan.rows)), budget=budget)
         refit = Refit(x, plan.distinct, labels, plan.total, self.refit_memory, rng, threads) if self.refit else None
         epochs = _epochs(x, labels, plan, self.epochs, rng if self.shuffle else None)
-        objective = partial(_objective, x, labels, plan, options, threads)  # within the run: Ctrl-C must not lose the model
+        objective = partial(_objective, x, labels, plan, options, threads)  # in the run: Ctrl-C must not lose the model
         result = run(BudgetSolver(options, epochs, refit=refit, objective=objective), self._control(self.epochs))
         self._publish(result, **self._attributes(result, classes, options))
         return self
@@ -244,8 +247,8 @@ class BudgetSVC(ClassifierMixin, Machine):
         batch, weight = self._chunk(*first, known, reset=True)
         gamma = resolve_gamma(self.gamma, batch.x, batch.order, weight[batch.order])
         options = self._options(batch.x, len(known), gamma, size)
-        passes = chain([chain([first], opening)], (one_pass() for _ in range(self.epochs - 1)))
-        epochs = (self._batches(chunks_of_pass, known, options) for chunks_of_pass in passes)
+        again = (one_pass() for _ in range(self.epochs - 1))
+        epochs = (self._batches(part, known, options) for part in chain([chain([first], opening)], again))
         result = run(BudgetSolver(options, epochs), self._control(self.epochs))
         self._publish(result, **self._attributes(result, known, options))
         return self
