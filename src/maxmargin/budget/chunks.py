@@ -54,7 +54,8 @@ def _iterator(chunks: Any) -> Iterator[Any]:
 
 
 def _parts(chunk: Any) -> Chunk:
-    if not isinstance(chunk, (tuple, list)) or len(chunk) not in (2, 3) or chunk[0] is None or chunk[1] is None:
+    several = isinstance(chunk, (tuple, list)) and len(chunk) in (2, 3)
+    if not (several and all(hasattr(part, "shape") or hasattr(part, "__len__") for part in chunk[:2])):
         raise ValueError(
             "every chunk must be a tuple (X, y) or (X, y, sample_weight): a single one is given as chunks=[(X, y)]; "
             f"found {type(chunk).__name__}"

@@ -55,14 +55,16 @@ def model_coefficients(state: dict[str, Any], lam: float, averaging: bool) -> tu
 
 
 def refitted_state(state: dict[str, Any], coef: FloatArray, intercept: FloatArray, lam: float) -> dict[str, Any]:
-    """The state whose model has these coefficients: training goes on from there, and averages only what comes after."""
-    time = float(state["clock"][0])
-    beta, bias = coef * (lam * time), intercept * (lam * time)
+    """The state as if all recent iterates, the last one and those in the averages, had been this model."""
+    time, *starts = state["clock"][:3]
+    model = np.column_stack([coef, intercept])
+    last = model * (lam * time)
+    sums = [model * (lam * (time * (time + 1) - start * (start + 1)) / 2) for start in starts]
+    beta, bias = last[:, :-1].copy(), last[:, -1].copy()
     # With two classes partners are of one sign, and a refit may turn a sign; with more, their angle is looked at anyway.
     label = (beta[0] > 0).astype(np.int32) if len(beta) == 1 else state["label"]
-    windows = np.tile(np.column_stack([beta, bias]) * -time, (2, 1))  # sums over no iterates yet
-    clock = np.array([time, time, time, time, 0.0])  # a window is due at once
-    return {**state, "beta": beta, "bias": bias, "label": label, "windows": windows, "clock": clock}
+    windows = np.vstack([total - last * time for total in sums])
+    return {**state, "beta": beta, "bias": bias, "label": label, "windows": windows}
 
 
 def decision_values(

@@ -47,7 +47,7 @@ class BudgetSVC(ClassifierMixin, Machine):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses in ½|w|² + C·Σ loss.
+        Weight of the losses in ½|w|² + C·Σ loss, from 1e-30 to 1e30 (times the sample weights).
     budget : int, default=500
         Largest number of support vectors.
     gamma : {"scale", "auto"} or float, default="scale"
