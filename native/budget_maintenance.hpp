@@ -90,7 +90,7 @@ class Maintainer {
 
   void merge_smallest() {
     const index_t i = smallest_with_partner();
-    if (i < 0) {
+    if (i < 0 || !(model_.size[i] > 0)) {  // a refit may leave a coefficient of zero, which has nothing to give
       remove_smallest();
       return;
     }
@@ -249,7 +249,7 @@ class Maintainer {
       model_.counters.search_seconds += watch.lap();
       return {partner.slot, 0, 0, 0, 0};
     }
-    const double h = mixing(method_, partner.slot, t), tj = t[partner.slot];
+    const double h = partner.h, tj = t[partner.slot];
     model_.counters.search_seconds += watch.lap();
     return {partner.slot, h, std::exp(-tj * (1 - h) * (1 - h)), std::exp(-tj * h * h), partner.score};
   }
@@ -262,20 +262,15 @@ class Maintainer {
     model_.counters.degradation += choice.score * size * size;
   }
 
-  double mixing(Search method, index_t j, const Real* t) const {
-    return search_.mixing(method, t[j], candidates_.ratio[j], candidates_.rho[j]);
-  }
-
   // The same event by every method: do they agree, and by which factor is each above the least degradation?
   void audit(const Real* t) {
     const Search methods[] = {Search::kGoldenPrecise, Search::kGolden, Search::kLookupWd};
     index_t slot[3];
     double value[3];
     for (int i = 0; i < 3; ++i) {
-      slot[i] = search_.find(methods[i], candidates_).slot;
-      value[i] = slot[i] < 0 ? 1.0
-                             : degradation(t[slot[i]], mixing(methods[i], slot[i], t), candidates_.ratio[slot[i]],
-                                           candidates_.rho[slot[i]]);
+      const Partner partner = search_.find(methods[i], candidates_);
+      const index_t j = slot[i] = partner.slot;
+      value[i] = j < 0 ? 1.0 : degradation(t[j], partner.h, candidates_.ratio[j], candidates_.rho[j]);
     }
     Counters& counters = model_.counters;
     counters.audits += 1;

@@ -4,7 +4,9 @@
 // panel and d = 3, slots a b c:  [a0 b0 a1 b1 a2 b2] [c0 . c1 . c2 .].
 //
 // A sample is a dense row, or the non-zeros of a CSR row. Dense rows use sums of squared differences (no cancellation,
-// whatever the offset of the data); sparse rows cost only their non-zeros by |x|^2 + |s|^2 - 2 x.s, clamped at 0.
+// whatever the offset of the data); sparse rows cost only their non-zeros by |x|^2 + |s|^2 - 2 x.s, clamped at 0. Where
+// that would blur t by more than 1e-4, because |x| is large for this precision, a sparse row is measured as a dense one.
+// (A short row needs no such care: where |s| alone is large, t is so large that the kernel vanishes.)
 // Every lane adds over the features in the same order with one accumulator, however samples and panels are blocked:
 // a value does not depend on the block it was computed in. Overflow gives kFar, never infinity or NaN.
 #pragma once
@@ -18,6 +20,8 @@
 namespace maxmargin::budget {
 
 constexpr double kFar = 1e30;  // exp(-kFar) is 0, and t / (4 + t) is 1
+template <class Real>
+constexpr Real kBlurred = sizeof(Real) == 4 ? Real(1e3) : Real(1e12);  // gamma |x|^2 from which on: 1e-4 / epsilon
 
 template <class Real>
 struct DenseSample {
@@ -29,6 +33,7 @@ struct SparseSample {
   const I* indices;
   index_t size;
   Real norm;
+  const Real* row;  // with its zeros where it must be measured so, else null
 };
 
 template <class Real>
@@ -64,9 +69,9 @@ class Panels {
   }
 
   void refresh_norm(index_t slot) {
-    // Same order and same operations as the dot products above, so that t of a row with itself is exactly 0.
+    // Same order and same rounding as the dot products below, so that t of a row with itself is exactly 0.
     Real sum = 0;
-    for (index_t k = 0; k < features_; ++k) sum += at(slot, k) * at(slot, k);
+    for (index_t k = 0; k < features_; ++k) sum = multiply_add(at(slot, k), at(slot, k), sum);
     norm_[slot] = sum;
   }
 
@@ -91,6 +96,11 @@ class Panels {
   // t of one sparse sample against Q neighbouring panels.
   template <int Q, class I>
   void measure(index_t p, const SparseSample<Real, I>& sample, Real gamma, Real* out) const {
+    if (sample.row) {
+      const DenseSample<Real> dense{sample.row};
+      for (int q = 0; q < Q; ++q) measure<1>(p + q, &dense, gamma, out + q * kPanelLanes, 0);
+      return;
+    }
     constexpr int V = kVectors<Real>;
     vec<Real> sum[Q][V] = {};
     for (index_t e = 0; e < sample.size; ++e)
@@ -155,7 +165,7 @@ template <class Real, class T>
 class SampleReader<Real, Dense<T>> {
  public:
   using Sample = DenseSample<Real>;
-  SampleReader(const Dense<T>& x, int block) : x_(x), copy_(std::is_same_v<T, Real> ? 0 : block * x.cols) {}
+  SampleReader(const Dense<T>& x, int block, Real) : x_(x), copy_(std::is_same_v<T, Real> ? 0 : block * x.cols) {}
 
   Sample read(index_t row, int place) {
     if constexpr (std::is_same_v<T, Real>) {
@@ -178,7 +188,7 @@ template <class Real, class T, class I>
 class SampleReader<Real, Csr<T, I>> {
  public:
   using Sample = SparseSample<Real, I>;
-  SampleReader(const Csr<T, I>& x, int block) : x_(x), copies_(block), dense_(x.cols) {}
+  SampleReader(const Csr<T, I>& x, int block, Real gamma) : x_(x), gamma_(gamma), copies_(block), rows_(block + 1) {}
 
   Sample read(index_t row, int place) {
     const index_t begin = index_t(x_.indptr[row]), size = index_t(x_.indptr[row + 1]) - begin;
@@ -190,20 +200,25 @@ class SampleReader<Real, Csr<T, I>> {
       values = copies_[place].data();
     }
     Real norm = 0;
-    for (index_t e = 0; e < size; ++e) norm += values[e] * values[e];
-    return {values, x_.indices + begin, size, norm};
+    for (index_t e = 0; e < size; ++e) norm = multiply_add(values[e], values[e], norm);
+    Sample sample{values, x_.indices + begin, size, norm, nullptr};
+    if (!(norm * gamma_ <= kBlurred<Real>)) sample.row = spread(sample, rows_[place]);
+    return sample;
   }
   // The row with its zeros; valid until the next call.
-  const Real* dense(const Sample& sample) {
-    std::fill(dense_.begin(), dense_.end(), Real(0));
-    for (index_t e = 0; e < sample.size; ++e) dense_[sample.indices[e]] = sample.values[e];
-    return dense_.data();
-  }
+  const Real* dense(const Sample& sample) { return sample.row ? sample.row : spread(sample, rows_.back()); }
 
  private:
+  const Real* spread(const Sample& sample, std::vector<Real>& row) const {
+    row.assign(x_.cols, Real(0));
+    for (index_t e = 0; e < sample.size; ++e) row[sample.indices[e]] = sample.values[e];
+    return row.data();
+  }
+
   Csr<T, I> x_;
-  std::vector<std::vector<Real>> copies_;
-  std::vector<Real> dense_;
+  const Real gamma_;
+  std::vector<std::vector<Real>> copies_;  // values of the block's rows in the model's precision, where that differs
+  std::vector<std::vector<Real>> rows_;    // rows of the block that are measured with their zeros; the last: dense()'s
 };
 
 }  // namespace maxmargin::budget

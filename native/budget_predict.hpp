@@ -13,7 +13,7 @@ void for_each_block(const View& x, const Panels<Real>& panels, Real gamma, int t
   const bool small = double(x.rows) * double(slots) * double(x.cols + 16) < 2e6;  // under 0.1 ms: a team costs more
 #pragma omp parallel num_threads(small ? 1 : threads)
   {
-    SampleReader<Real, View> reader(x, block);
+    SampleReader<Real, View> reader(x, block, gamma);
     typename SampleReader<Real, View>::Sample samples[block];
     Aligned<Real> t(std::size_t(block) * slots), kernel(slots);
 #pragma omp for schedule(static)

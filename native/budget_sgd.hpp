@@ -65,7 +65,7 @@ class Sgd {
   // Steps on the rows order[0..n) of x. Labels and weights are indexed by row; label 1 of a single output is +1.
   template <class View>
   void run(const View& x, const std::int64_t* order, index_t n, const std::int32_t* labels, const double* weights) {
-    SampleReader<Real, View> reader(x, kSamples);
+    SampleReader<Real, View> reader(x, kSamples, model_.gamma);
     typename SampleReader<Real, View>::Sample samples[kSamples];
     for (index_t begin = 0; begin < n; begin += kSamples) {
       const int size = int(std::min<index_t>(kSamples, n - begin));

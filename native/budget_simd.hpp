@@ -3,6 +3,7 @@
 // A vec<Real> is as wide as the instruction set this file is compiled for. A panel (budget_panels.hpp) is kPanelLanes
 // support vectors wide: a whole number of vectors on every level, so the layout does not depend on the level.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -40,10 +41,23 @@ class Aligned {
   std::vector<Line> lines_;
 };
 
-// exp(-t) of one number for t >= 0, for loops that also do other things (simd.hpp has exp of a vector), branch-free: exp(x) = 2^n exp(r), |r| <= ln2/2, n rounded by adding and subtracting 1.5*2^23
-// (1.5*2^52 in double), whose low bits then hold n. Relative error below 2e-7 (float) and 3e-16 (double).
-// Arguments beyond the underflow limit give a value below 1e-37 (1e-307), not exactly zero.
-inline float exp_minus(float t) {
+// a * b + sum, rounded as in loops over vectors: once where the level has fma, else twice. Of a plain scalar sum the
+// compiler may vectorise the products alone, and round differently.
+template <class Real>
+inline Real multiply_add(Real a, Real b, Real sum) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  return std::fma(a, b, sum);
+#else
+  return a * b + sum;
+#endif
+}
+
+// exp(-t) of one number for t >= 0, for loops that also do other things (simd.hpp has exp of a vector), branch-free:
+// exp(x) = 2^n exp(r), |r| <= ln2/2, n rounded by adding and subtracting 1.5*2^23 (1.5*2^52 in double), whose low bits
+// then hold n. Always inlined: a call would keep the loop around it from being vectorised.
+// Relative error below 2e-7 (float) and 3e-16 (double). Arguments beyond the underflow limit give a value below 1e-37
+// (1e-307), not exactly zero.
+[[gnu::always_inline]] inline float exp_minus(float t) {
   float x = t < 87.0f ? -t : -87.0f;
   const float magic = 12582912.0f;
   float shifted = x * 1.44269504088896341f + magic;
@@ -64,7 +78,7 @@ inline float exp_minus(float t) {
   return p * power;
 }
 
-inline double exp_minus(double t) {
+[[gnu::always_inline]] inline double exp_minus(double t) {
   double x = t < 708.0 ? -t : -708.0;
   const double magic = 6755399441055744.0;
   double shifted = x * 1.4426950408889634074 + magic;

@@ -102,7 +102,7 @@ void bind_sgd(nb::module_& m, const char* name) {
                                  Search(search), std::move(table), audit);
           },
           "budget"_a, "features"_a, "outputs"_a, "gamma"_a, "lam"_a, "intercept"_a, "maintenance"_a, "search"_a,
-          "table"_a, "audit"_a)
+          nb::arg("table").none(), "audit"_a, "The table may be None where nothing is looked up.")
       .def("run", &run<Real>, Release(), "x"_a, "order"_a, "labels"_a, "weights"_a,
            "One step per entry of order, a row of x; labels and weights are indexed by row.")
       .def("state", &state<Real>, "The model as arrays.")

@@ -306,7 +306,8 @@ class MergeTable:
 class BudgetSgd32:
     """Budgeted stochastic gradient descent: model, counters and steps."""
 
-    def __init__(self, budget: int, features: int, outputs: int, gamma: float, lam: float, intercept: bool, maintenance: int, search: int, table: MergeTable, audit: bool) -> None: ...
+    def __init__(self, budget: int, features: int, outputs: int, gamma: float, lam: float, intercept: bool, maintenance: int, search: int, table: MergeTable | None, audit: bool) -> None:
+        """The table may be None where nothing is looked up."""
 
     def run(self, x: Matrix, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """
@@ -342,7 +343,8 @@ def budget_kernel(x: Matrix, centres: Annotated[NDArray[numpy.float64], dict(sha
 class BudgetSgd64:
     """Budgeted stochastic gradient descent: model, counters and steps."""
 
-    def __init__(self, budget: int, features: int, outputs: int, gamma: float, lam: float, intercept: bool, maintenance: int, search: int, table: MergeTable, audit: bool) -> None: ...
+    def __init__(self, budget: int, features: int, outputs: int, gamma: float, lam: float, intercept: bool, maintenance: int, search: int, table: MergeTable | None, audit: bool) -> None:
+        """The table may be None where nothing is looked up."""
 
     def run(self, x: Matrix, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """

@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
 from maxmargin import BudgetSVC
+from maxmargin.budget.model import decision_values
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +97,71 @@ def test_fit_stream_equals_fit_in_order(moons):
         model = BudgetSVC(**settings).fit_stream(source, classes=[0, 1])
         same_model(whole, model)
         assert model.n_iter_ == 3 and len(model.trace_) == 3
-    with pytest.raises(ValueError, match="only once"):
-        BudgetSVC().fit_stream(iter(chunks), classes=[0, 1])
+
+
+def test_fit_stream_takes_an_iterator_where_one_pass_does(moons):
+    X, y = moons
+    chunks = [(X[i : i + 100], y[i : i + 100]) for i in range(0, 600, 100)]
+    settings = {"C": 5, "gamma": 1.0, "budget": 30}
+    whole = BudgetSVC(shuffle=False, refit=False, epochs=1, **settings).fit(X, y)
+    same_model(whole, BudgetSVC(epochs=1, stream_size=600, **settings).fit_stream(iter(chunks), classes=[0, 1]))
+    for more in ({"epochs": 1}, {"epochs": 2, "stream_size": 600}):
+        with pytest.raises(ValueError, match="only once, and 2 passes are needed"):
+            BudgetSVC(**settings, **more).fit_stream(iter(chunks), classes=[0, 1])
+
+
+@pytest.mark.parametrize("stream_size", [None, 600])
+def test_sources_without_rows(moons, stream_size):
+    X, y = moons
+    model = BudgetSVC(gamma=1.0, budget=20, epochs=3, stream_size=stream_size).fit(X, y)
+    before = pickle.dumps(model)
+    spent = iter([(X[:300], y[:300]), (X[300:], y[300:])])
+    for source in ([], [(X[:0], y[:0])], [(X, y, np.zeros(600))], lambda: iter([]), lambda: spent):
+        with pytest.raises(ValueError, match=r"chunks is empty.*new iterator"):
+            model.fit_stream(source, classes=[0, 1])
+    assert pickle.dumps(model) == before
+
+
+def test_chunks_that_do_not_count_are_skipped(moons):
+    """No rows, or no weight: the model and its regularisation are as without them, and as those of fit."""
+    X, y = moons
+    weight = np.random.default_rng(0).integers(0, 3, len(y))
+    weight[200:300] = 0
+    settings = {"C": 5, "gamma": 1.0, "budget": 30, "epochs": 2}
+    whole = BudgetSVC(shuffle=False, refit=False, **settings).fit(X, y, sample_weight=weight)
+    chunks = [(X[:0], y[:0])] + [(X[i : i + 100], y[i : i + 100], weight[i : i + 100]) for i in range(0, 600, 100)]
+    chunks += [(X[:5], y[:5], 0.0), (np.empty((0, 2)), [], [])]
+    same_model(whole, BudgetSVC(**settings).fit_stream(chunks, classes=[0, 1]))
+
+
+@pytest.mark.parametrize("stream_size", [None, 600])
+def test_malformed_chunks(moons, stream_size):
+    X, y = moons
+    model = BudgetSVC(stream_size=stream_size, epochs=1)
+    for chunks in ((X, y), [None], [(X, None)], [(X,)], [X], [[0, 1]]):
+        with pytest.raises(ValueError, match=r"every chunk must be a tuple \(X, y\)"):
+            model.fit_stream(chunks, classes=[0, 1])
+    for chunks in (None, 3, lambda: None):
+        with pytest.raises(ValueError, match="chunks must be an iterable"):
+            model.fit_stream(chunks, classes=[0, 1])
+    with pytest.raises(ValueError, match="classes must be given"):
+        model.fit_stream([(X, y)], classes=None)
+    with pytest.raises(ValueError, match="sample_weight"):
+        model.fit_stream([(X, y, np.ones(3))], classes=[0, 1])
+
+
+@pytest.mark.parametrize("data", ["moons", "three"])
+@pytest.mark.parametrize("averaging", [True, False])
+def test_partial_fit_goes_on_from_the_refitted_model(data, averaging, request):
+    X, y = request.getfixturevalue(data)
+    model = BudgetSVC(C=10, gamma=0.5, budget=20, epochs=2, averaging=averaging, random_state=0).fit(X, y)
+    before, score = model.decision_function(X), model.score(X, y)
+    margin = np.where(y[:, None] == ([1] if data == "moons" else [0, 1, 2]), 1, -1) * before.reshape(600, -1)
+    best = margin.min(axis=1).argmax()
+    assert margin[best].min() > 1
+    model.partial_fit(X[[best]], y[[best]])  # step 1,201 on a row that violates nothing only shrinks
+    np.testing.assert_allclose(model.decision_function(X), before, rtol=1e-3, atol=1e-3)
+    assert model.partial_fit(X, y).score(X, y) > score - 0.02
 
 
 def test_errors_leave_the_model_unchanged(moons):
@@ -134,11 +198,28 @@ def test_errors_leave_the_model_unchanged(moons):
         ("max_time", -1),
         ("callback", 3),
         ("class_weight", "even"),
+        ("C", 1e39),
+        ("C", 1e308),
+        ("C", 1e-320),
+        ("averaging", "no"),
+        ("refit", None),
+        ("shuffle", 2),
+        ("fit_intercept", "yes"),
+        ("audit", 1.0),
     ],
 )
 def test_bad_parameters(moons, parameter, value):
     with pytest.raises(ValueError, match=parameter):
         BudgetSVC(**{parameter: value}).fit(*moons)
+
+
+@pytest.mark.parametrize("C", [1e-30, 1e30])
+def test_extreme_regularisation(moons, C):
+    X, y = moons
+    model = BudgetSVC(C=C, gamma=1.0, budget=20, random_state=0).fit(X, y)
+    assert np.isfinite(model.partial_fit(X, y).decision_function(X)).all()
+    with pytest.raises(ValueError, match=r"sample_weight.*above 1e\+30"):
+        model.fit(X, y, sample_weight=np.full(600, 1e31 / C))
 
 
 def test_resuming_with_another_budget(moons):
@@ -209,6 +290,16 @@ def test_large_offsets_are_trained_in_float64(moons):
     assert moved.score(X + 1e6, y) > 0.95
 
 
+@pytest.mark.parametrize("offset", [100, 500, 1e8])
+def test_sparse_rows_of_a_model_fitted_on_dense_ones(moons, offset):
+    """Far from the origin |x|² + |s|² - 2·x·s would blur the distances: both forms must get the same values."""
+    X, y = moons[0] + offset, moons[1]
+    model = BudgetSVC(C=10, gamma=1.0, budget=50, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(sp.csr_matrix(X)), model.decision_function(X))
+    twin = pickle.loads(pickle.dumps(model))
+    same_model(model.partial_fit(X, y), twin.partial_fit(sp.csr_matrix(X), y))
+
+
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("scale", [1e-200, 1e160])
 def test_extreme_values(moons, form, scale):
@@ -242,12 +333,66 @@ def test_ctrl_c_keeps_the_model(moons):
     assert model.score(X, y) > 0.8
 
 
+def test_ctrl_c_while_the_objective_is_computed_keeps_the_model(moons, monkeypatch):
+    X, y = moons
+
+    def interrupted(*args):
+        signal.raise_signal(signal.SIGINT)
+        return decision_values(*args)
+
+    monkeypatch.setattr("maxmargin.estimators.budget.decision_values", interrupted)
+    model = BudgetSVC(budget=20, epochs=2)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    monkeypatch.undo()
+    assert model.status_ == "interrupted" and model.n_iter_ == 2 and np.isfinite(model.objective_)
+    assert model.score(X, y) > 0.8
+
+
+def test_time_limit_says_what_was_cut(moons, monkeypatch):
+    X, y = moons
+    with pytest.warns(ConvergenceWarning, match="after 1 of 9 passes.*lower epochs"):
+        BudgetSVC(budget=20, epochs=9, max_time=1e-9).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="in the refit, after all 1 passes.*lower refit_memory"):
+        BudgetSVC(budget=20, epochs=1, max_time=1e-9).fit(X, y)
+    whole = BudgetSVC(budget=20, max_time=1e-9).partial_fit(X, y, classes=[0, 1])
+    assert whole.status_ == "completed" and whole.n_iter_ == 1
+    monkeypatch.setattr("maxmargin.budget.sgd.BudgetSolver._steps_per_call", lambda self: 64)
+    with pytest.warns(ConvergenceWarning, match="after 64 of the 600 rows of this chunk.*smaller chunks"):
+        assert BudgetSVC(budget=20, max_time=1e-9).partial_fit(X, y, classes=[0, 1]).status_ == "max_time"
+
+
+def test_progress_bar_names_the_passes(moons, capsys):
+    BudgetSVC(budget=20, epochs=3, verbose=True).fit(*moons)
+    assert "BudgetSVC, 3 passes" in capsys.readouterr().err
+
+
+def test_merging_statistics_add_up_over_a_stream(moons):
+    X, y = moons
+    whole = BudgetSVC(gamma=2.0, budget=20, stream_size=600, audit=True).partial_fit(X, y, classes=[0, 1])
+    parts = BudgetSVC(gamma=2.0, budget=20, stream_size=600, audit=True)
+    for i in range(0, 600, 100):
+        parts = pickle.loads(pickle.dumps(parts)).partial_fit(X[i : i + 100], y[i : i + 100], classes=[0, 1])
+    seconds = {"search_seconds", "other_seconds"}
+    assert whole.merging_["merges"] > 40 and parts.n_iter_ == len(parts.trace_) == 1
+    for name in set(whole.merging_) - seconds:
+        assert parts.merging_[name] == pytest.approx(whole.merging_[name], rel=1e-12), name
+    assert parts.fit(X, y).merging_["steps"] == 3000
+
+
 def test_merging_statistics(moons):
     X, y = moons
     statistics = BudgetSVC(budget=20, gamma=2.0, audit=True, random_state=0).fit(X, y).merging_
     events = statistics["merges"] + statistics["removals"]
     assert statistics["steps"] == 3000 and 0 < events <= statistics["violations"]
     assert statistics["merging_frequency"] == events / 3000
+    assert statistics["equal_to_precise"] > 0.99 and 1 - 1e-6 <= statistics["factor_lookup_wd"] < 1.001
+
+
+@pytest.mark.parametrize("classes", [3, 5, 10])
+def test_merging_with_several_classes_is_as_good_as_a_precise_search(classes):
+    X, y = make_classification(2000, 10, n_informative=8, n_redundant=0, n_classes=classes, random_state=1)
+    statistics = BudgetSVC(C=10, budget=60, epochs=1, refit=False, audit=True, random_state=0).fit(X, y).merging_
     assert statistics["equal_to_precise"] > 0.99 and 1 - 1e-6 <= statistics["factor_lookup_wd"] < 1.001
 
 

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH
-from maxmargin.budget.merging import optimal_h, weight_degradation
-from maxmargin.budget.model import Options, decision_values, model_coefficients
+from maxmargin.budget.merging import merge_table, optimal_h, weight_degradation
+from maxmargin.budget.model import Options, decision_values, model_coefficients, refitted_state
 from maxmargin.budget.sgd import Batch, BudgetSolver
 from maxmargin.runtime import Control, Status, run
 
@@ -127,18 +127,22 @@ def test_audit_counts_what_the_paper_reports():
     assert counters["factor_gss"] / counters["audits"] > 1
 
 
-def test_degradation_of_one_merge_by_brute_force():
-    x, labels = blobs(40, seed=3)
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_degradation_of_one_merge_by_brute_force(outputs):
+    x, labels = blobs(40, seed=3, classes=max(outputs, 2))
+    checked = 0
     for n in range(8, 40):
-        full, options = train(x[:n], labels[:n], budget=100)
-        small, _ = train(x[:n], labels[:n], budget=len(full.centres) - 1, grid_size=2000)
+        full, options = train(x[:n], labels[:n], budget=100, outputs=outputs)
+        small, _ = train(x[:n], labels[:n], budget=len(full.centres) - 1, grid_size=2000, outputs=outputs)
         if small.counters["merges"] != 1:
             continue
         points = np.vstack([full.centres, small.centres])
-        beta = np.concatenate([full.state["beta"][0], -small.state["beta"][0]])
+        beta = np.hstack([full.state["beta"], -small.state["beta"]])
         gram = np.exp(-options.gamma * ((points[:, None] - points[None]) ** 2).sum(-1))
         if small.state["clock"][0] == n and full.state["born"][-1] == n:  # the merge was the last thing that happened
-            assert small.counters["degradation"] == pytest.approx(beta @ gram @ beta, rel=1e-3)
+            assert small.counters["degradation"] == pytest.approx(np.sum((beta @ gram) * beta), rel=1e-3)
+            checked += 1
+    assert checked > 5
 
 
 def test_duplicates_are_added():
@@ -148,6 +152,15 @@ def test_duplicates_are_added():
     assert result.counters["duplicates"] == result.counters["violations"] - 2
     assert result.counters["merges"] == 0
     np.testing.assert_array_equal(np.sort(result.centres[:, 0]), [0, 3])
+
+
+@pytest.mark.parametrize("double", [True, False])
+def test_duplicates_are_recognised_in_sparse_rows(double):
+    """|x|² + |s|² - 2·x·s of equal rows is exactly 0: the norms must be rounded as the products are."""
+    x, labels = blobs(200, d=37)
+    x = np.repeat(np.where(np.abs(x) > 0.3, x, 0), 2, axis=0).astype(np.float64 if double else np.float32)
+    result, _ = train(sp.csr_matrix(x), np.repeat(labels, 2), budget=1000, double=double, C=1e-4)
+    assert len(result.centres) == result.counters["duplicates"] == 200
 
 
 def test_new_label_enters_a_full_model():
@@ -190,10 +203,9 @@ def test_average_is_the_weighted_mean_of_recent_iterates():
     opts = Options(1000, x.shape[1], 1, 0.5, 10.0, 150, double=True, intercept=True)
     solver = BudgetSolver(opts, [[Batch(x, np.array([i]), labels, np.ones(150)) for i in range(150)]])
     iterates = []
-    for turn in solver.turns():
-        if turn is None:
-            coef, intercept = model_coefficients(solver._core.state(), opts.lam, averaging=False)
-            iterates.append(np.append(np.pad(coef[0], (0, 1000 - coef.shape[1])), intercept))
+    for _ in solver.turns():  # a safe point after every row but the last, then the turn
+        coef, intercept = model_coefficients(solver._core.state(), opts.lam, averaging=False)
+        iterates.append(np.append(np.pad(coef[0], (0, 1000 - coef.shape[1])), intercept))
     state = solver.result(Status.COMPLETED).state
     start = int(state["clock"][1])
     assert 0 < start < 150
@@ -202,6 +214,55 @@ def test_average_is_the_weighted_mean_of_recent_iterates():
     coef, intercept = model_coefficients(state, opts.lam, averaging=True)
     np.testing.assert_allclose(coef[0], mean[: coef.shape[1]], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(intercept, mean[-1:], rtol=1e-9)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("averaging", [True, False])
+def test_a_refitted_state_is_the_refitted_model(outputs, averaging):
+    """Its last iterate and both averages are the model's, and in a model of one output labels are signs."""
+    x, labels = blobs(200, classes=max(outputs, 2))
+    result, opts = train(x, labels, budget=20, outputs=outputs, averaging=averaging, intercept=True)
+    rng = np.random.default_rng(0)
+    coef, intercept = rng.normal(size=result.coef.shape), rng.normal(size=outputs)
+    coef[:, 3] = 0  # nothing to merge
+    state = refitted_state(result.state, coef, intercept, opts.lam)
+    newer = {**state, "windows": state["windows"][outputs:], "clock": state["clock"][[0, 2]]}
+    for held, average in ((state, True), (state, False), (newer, True)):
+        for found, wanted in zip(model_coefficients(held, opts.lam, average), (coef, intercept)):
+            np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+    if outputs == 1:
+        np.testing.assert_array_equal(state["label"], coef[0] > 0)
+    after = run(BudgetSolver(opts, [[Batch(x, np.arange(200), labels, np.ones(200))]], state), Control())
+    assert np.isfinite(after.coef).all() and np.isfinite(after.counters["degradation"])
+
+
+@pytest.mark.parametrize(
+    ("options", "read"),
+    [
+        ({}, True),
+        ({"merge_search": "gss"}, False),
+        ({"merge_search": "gss", "audit": True}, True),
+        ({"maintenance": "remove"}, False),
+        ({"maintenance": "project"}, False),
+        ({"outputs": 3}, False),
+        ({"outputs": 3, "merge_search": "lookup-h"}, True),
+    ],
+)
+def test_tables_are_built_only_where_they_are_read(monkeypatch, options, read):
+    built = []
+    monkeypatch.setattr("maxmargin.budget.sgd.merge_table", lambda size: built.append(size) or merge_table(size))
+    x, labels = blobs(100, classes=options.get("outputs", 2))
+    train(x, labels, budget=5, **options)
+    assert bool(built) == read
+
+
+def test_a_limit_at_the_very_end_cuts_nothing():
+    x, labels = blobs(100)
+    opts = Options(20, x.shape[1], 1, 0.5, 10.0, 100)
+    batch = Batch(x, np.arange(100), labels, np.ones(100))
+    for passes, status in ((1, Status.COMPLETED), (2, Status.MAX_TIME)):
+        result = run(BudgetSolver(opts, [[batch]] * passes), Control(max_time=1e-9))
+        assert result.status is status and result.n_iter == 1 and result.steps == 100
 
 
 def test_projection_degrades_less_than_removal():

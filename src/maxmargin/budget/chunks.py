@@ -5,27 +5,59 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-Chunk = tuple[Any, ...]
-Chunks = Iterable[Chunk] | Callable[[], Iterable[Chunk]]
+import numpy as np
+
+Chunk = tuple[Any, Any, Any]  # X, y and the sample weights or None
+Chunks = Iterable[Any] | Callable[[], Iterable[Any]]
 
 
-def chunk_source(chunks: Chunks) -> Callable[[], Iterable[Chunk]]:
-    """A function that starts a new pass over the chunks."""
-    if callable(chunks):
-        return chunks
-    if isinstance(chunks, Iterator):
-        raise ValueError("chunks can be gone through only once: give a list, or a function that returns an iterator")
-    return lambda: chunks
+def chunk_source(chunks: Chunks, passes: int) -> Callable[[], Iterator[Chunk]]:
+    """A function that starts a new pass over the chunks that count; `passes` will be made in all."""
+    if isinstance(chunks, Iterator) and passes > 1:
+        raise ValueError(
+            f"chunks can be gone through only once, and {passes} passes are needed (epochs, and one to count the rows if "
+            "stream_size is None): give a list or a function that returns a new iterator, or epochs=1 and stream_size"
+        )
+
+    def one_pass() -> Iterator[Chunk]:
+        empty = True
+        for chunk in _iterator(chunks() if callable(chunks) else chunks):
+            parts = _parts(chunk)
+            if chunk_visits(parts):
+                empty = False
+                yield parts
+        if empty:
+            raise ValueError(
+                "chunks is empty: every pass needs a row of positive weight. A function must return a new iterator each "
+                "time it is called, not one that has been gone through"
+            )
+
+    return one_pass
 
 
-def chunk_parts(chunk: Chunk) -> tuple[Any, Any, Any]:
-    """X, y and the sample weights or None."""
-    if len(chunk) not in (2, 3):
-        raise ValueError(f"a chunk must be (X, y) or (X, y, sample_weight), not {len(chunk)} parts")
+def chunk_visits(chunk: Chunk) -> int:
+    """Rows of a chunk that count, whatever it is made of: weights are checked later, zeros need no visit."""
+    x, _, weight = chunk
+    rows = int(x.shape[0]) if hasattr(x, "shape") else len(x)
+    if weight is None:
+        return rows
+    return int(np.count_nonzero(weight)) if np.ndim(weight) else rows * bool(weight)
+
+
+def _iterator(chunks: Any) -> Iterator[Any]:
+    try:
+        return iter(chunks)
+    except TypeError:
+        raise ValueError(
+            f"chunks must be an iterable of (X, y), or a function that returns one, not {type(chunks).__name__}"
+        ) from None
+
+
+def _parts(chunk: Any) -> Chunk:
+    several = isinstance(chunk, (tuple, list)) and len(chunk) in (2, 3)
+    if not (several and all(hasattr(part, "shape") or hasattr(part, "__len__") for part in chunk[:2])):
+        raise ValueError(
+            "every chunk must be a tuple (X, y) or (X, y, sample_weight): a single one is given as chunks=[(X, y)]; "
+            f"found {type(chunk).__name__}"
+        )
     return chunk[0], chunk[1], chunk[2] if len(chunk) == 3 else None
-
-
-def chunk_length(chunk: Chunk) -> int:
-    """Rows of a chunk, whatever it is made of."""
-    x = chunk[0]
-    return int(x.shape[0]) if hasattr(x, "shape") else len(x)

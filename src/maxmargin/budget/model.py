@@ -54,6 +54,19 @@ def model_coefficients(state: dict[str, Any], lam: float, averaging: bool) -> tu
     return (window[:, :-1] + beta * time) * scale, (window[:, -1] + bias * time) * scale
 
 
+def refitted_state(state: dict[str, Any], coef: FloatArray, intercept: FloatArray, lam: float) -> dict[str, Any]:
+    """The state as if all recent iterates, the last one and those in the averages, had been this model."""
+    time, *starts = state["clock"][:3]
+    model = np.column_stack([coef, intercept])
+    last = model * (lam * time)
+    sums = [model * (lam * (time * (time + 1) - start * (start + 1)) / 2) for start in starts]
+    beta, bias = last[:, :-1].copy(), last[:, -1].copy()
+    # With two classes partners are of one sign, and a refit may turn a sign; with more, their angle is looked at anyway.
+    label = (beta[0] > 0).astype(np.int32) if len(beta) == 1 else state["label"]
+    windows = np.vstack([total - last * time for total in sums])
+    return {**state, "beta": beta, "bias": bias, "label": label, "windows": windows}
+
+
 def decision_values(
     x: Any, centres: NDArray[Any], coef: FloatArray, intercept: FloatArray, gamma: float, threads: int
 ) -> FloatArray:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.budget.chunks import Chunks, chunk_length, chunk_parts, chunk_source
+from maxmargin.budget.chunks import Chunk, Chunks, chunk_source, chunk_visits
 from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH, merging_statistics
 from maxmargin.budget.model import Options, decision_values, squared_norm
 from maxmargin.budget.refit import Refit
@@ -32,6 +34,8 @@ from maxmargin.estimators._base import (
 from maxmargin.problem.kernels import resolve_gamma
 from maxmargin.runtime import Control, run, thread_count
 
+LARGEST_C = 1e30  # coefficients are up to samples·C, and must stay in the range of float32
+
 
 class BudgetSVC(ClassifierMixin, Machine):
     """Support vector classifier with a Gaussian kernel and at most `budget` support vectors.
@@ -43,7 +47,7 @@ class BudgetSVC(ClassifierMixin, Machine):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses in ½|w|² + C·Σ loss.
+        Weight of the losses in ½|w|² + C·Σ loss, from 1e-30 to 1e30 (times the sample weights).
     budget : int, default=500
         Largest number of support vectors.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -53,8 +57,8 @@ class BudgetSVC(ClassifierMixin, Machine):
     maintenance : {"merge", "remove", "project"}, default="merge"
         What happens to the support vector that is one too many.
     merge_search : {"lookup-wd", "lookup-h", "gss", "gss-precise"}, default="lookup-wd"
-        How the merging partner is found: by a table of the weight degradation, by a table of the mixing coefficient,
-        or by golden section search to 0.01 or 1e-10.
+        How the merging partner is found: by a table of the weight degradation (Newton steps with more than two
+        classes), by a table of the mixing coefficient, or by golden section search to 0.01 or 1e-10.
     grid_size : int, default=400
         Nodes per side of the lookup tables.
     fit_intercept : bool, default=False
@@ -62,7 +66,8 @@ class BudgetSVC(ClassifierMixin, Machine):
     averaging : bool, default=True
         Use the average of the recent iterates instead of the last one.
     refit : bool, default=True
-        After the last pass of `fit`, solve the convex problem for the coefficients on the final support vectors.
+        After the last pass of `fit`, solve the convex problem for the coefficients on the final support vectors. Not on
+        streams (`partial_fit`, `fit_stream`): it needs all rows at once.
     refit_memory : float, default=256
         Megabytes for the kernel values of the refit; with more rows than fit in, it uses a random part of them.
     class_weight : dict, "balanced" or None, default=None
@@ -74,7 +79,9 @@ class BudgetSVC(ClassifierMixin, Machine):
         `fit_stream`. None: the rows of the first chunk (`partial_fit`), or of all chunks (`fit_stream`, which then
         counts them in a pass of its own).
     audit : bool, default=False
-        Decide every merge by all search methods and compare them in `merging_`. Slow.
+        Decide every merge by "lookup-wd", "gss" and "gss-precise" and compare them in `merging_`: how often they choose
+        the same partner, and the mean factor of the degradation over that of "gss-precise". "lookup-h" is not compared,
+        and there is nothing to compare with `maintenance` other than "merge". The model is that of `merge_search`. Slow.
     random_state : int, RandomState or None, default=None
         Seed of the shuffling.
     n_jobs : int or None, default=None
@@ -95,15 +102,15 @@ class BudgetSVC(ClassifierMixin, Machine):
     intercept_ : ndarray of shape (1 or n_classes,)
     gamma_ : float
     n_iter_ : int
-        Passes made.
+        Passes made, in the last call.
     objective_ : float
         Primal objective. After `fit` that of the model on the training set; on a stream that of the running losses.
     dual_gap_ : float
         NaN: a budgeted model has no dual bound.
     merging_ : dict
-        How often, how well and for how long the budget was maintained.
+        How often, how well and for how long the budget was maintained, since the model was new.
     status_, trace_, timings_
-        Why training stopped ("completed": all passes made), one row per pass, seconds per part.
+        Why training stopped ("completed": all passes made), one row per pass, seconds per part, of the last call.
 
     Examples
     --------
@@ -118,6 +125,7 @@ class BudgetSVC(ClassifierMixin, Machine):
     """
 
     _stream: Options  # of the fit so far, for partial_fit to go on
+    _counters: dict[str, float]
 
     def __init__(
         self,
@@ -178,7 +186,7 @@ class BudgetSVC(ClassifierMixin, Machine):
         threads = thread_count(self.n_jobs)
         plan = plan_visits(x, labels, weight, threads)
         gamma = resolve_gamma(self.gamma, x, plan.distinct, plan.total)
-        effective = weight * class_weights(self.class_weight, classes, labels.astype(np.intp), weight)[labels]
+        effective = self._effective(weight, classes, labels)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         if not self.shuffle:
             order = np.flatnonzero(effective > 0)
@@ -189,8 +197,8 @@ class BudgetSVC(ClassifierMixin, Machine):
         options = replace(self._options(x, len(classes), gamma, len(plan.rows)), budget=budget)
         refit = Refit(x, plan.distinct, labels, plan.total, self.refit_memory, rng, threads) if self.refit else None
         epochs = _epochs(x, labels, plan, self.epochs, rng if self.shuffle else None)
-        result = run(BudgetSolver(options, epochs, refit=refit), self._control())
-        result.objective = self._objective(result, x, labels, plan, options)
+        objective = partial(_objective, x, labels, plan, options, threads)  # in the run: Ctrl-C must not lose the model
+        result = run(BudgetSolver(options, epochs, refit=refit, objective=objective), self._control(self.epochs))
         self._publish(result, **self._attributes(result, classes, options))
         return self
 
@@ -200,15 +208,13 @@ class BudgetSVC(ClassifierMixin, Machine):
     ) -> BudgetSVC:
         """Learn from one more chunk, each row once and in the given order. The first call must name all classes.
 
-        A fitted model goes on where it stands, with the C, gamma and merging rules that it was fitted with.
+        A fitted model goes on where it stands, refitted or not, with the C, gamma and merging rules that it was fitted
+        with. Nothing is refitted here: the rows seen before are gone.
         """
         fresh = not hasattr(self, "_state")
         self._check_parameters()
-        if fresh and classes is None:
-            raise ValueError("classes must be given in the first call of partial_fit: later chunks may bring new ones")
-        known = np.unique(np.asarray(classes)) if fresh else self.classes_
-        _check_classes(known)
-        if not fresh and classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
+        known = _announced(classes) if fresh else self.classes_
+        if not fresh and classes is not None and not np.array_equal(known, _announced(classes)):
             raise ValueError(f"classes={classes!r} differ from those of the first call, {known.tolist()}")
         batch, weight = self._chunk(X, y, sample_weight, known, reset=fresh)
         if fresh:
@@ -217,9 +223,9 @@ class BudgetSVC(ClassifierMixin, Machine):
         else:
             options = self._resumed()
             self._check_range(batch.x, options)
-        result = run(BudgetSolver(options, [[batch]], None if fresh else self._state), self._control())
-        if len(result.trace):
-            result.objective = float(result.trace["objective"][-1])
+        state, counters = (None, None) if fresh else (self._state, self._counters)
+        result = run(BudgetSolver(options, [[batch]], state, counters), self._control())
+        result.chunk = len(batch.order)
         self._publish(result, **self._attributes(result, known, options))
         return self
 
@@ -228,23 +234,22 @@ class BudgetSVC(ClassifierMixin, Machine):
         """Train on data that come in chunks (X, y) or (X, y, sample_weight), one in memory at a time.
 
         `chunks` is a list, any other iterable that can be gone through `epochs` times, or a function that returns a
-        new iterator. Rows are visited in the order in which they come. An error in a chunk leaves the model unchanged.
+        new iterator. With `epochs=1` and `stream_size` one pass does, and an iterator will do. Rows are visited in the
+        order in which they come; chunks without rows, or without weight, are skipped. An error in a chunk leaves the
+        model unchanged. There is no refit, whatever `refit` says: it needs the kernel values of all rows at once.
         """
         self._check_parameters()
-        known = np.unique(np.asarray(classes))
-        _check_classes(known)
-        source = chunk_source(chunks)
-        size = self.stream_size or sum(chunk_length(chunk) for chunk in source())
-        if size < 1:
-            raise ValueError("chunks is empty: at least one chunk with one row is needed")
-        first = next(iter(source()))
-        batch, weight = self._chunk(*chunk_parts(first), known, reset=True)
+        known = _announced(classes)
+        one_pass = chunk_source(chunks, self.epochs + (self.stream_size is None))
+        size = self.stream_size or sum(chunk_visits(chunk) for chunk in one_pass())
+        opening = one_pass()
+        first = next(opening)
+        batch, weight = self._chunk(*first, known, reset=True)
         gamma = resolve_gamma(self.gamma, batch.x, batch.order, weight[batch.order])
         options = self._options(batch.x, len(known), gamma, size)
-        passes = (self._batches(source(), known, options) for _ in range(self.epochs))
-        result = run(BudgetSolver(options, passes), self._control())
-        if len(result.trace):
-            result.objective = float(result.trace["objective"][-1])
+        again = (one_pass() for _ in range(self.epochs - 1))
+        epochs = (self._batches(part, known, options) for part in chain([chain([first], opening)], again))
+        result = run(BudgetSolver(options, epochs), self._control(self.epochs))
         self._publish(result, **self._attributes(result, known, options))
         return self
 
@@ -265,7 +270,7 @@ class BudgetSVC(ClassifierMixin, Machine):
         return np.asarray(self.classes_[chosen])
 
     def _check_parameters(self) -> None:
-        check_number("C", self.C, low=0, remedy="smaller means more regularisation")
+        check_number("C", self.C, low=1 / LARGEST_C, high=LARGEST_C, closed="both", remedy="smaller regularises more")
         check_number("budget", self.budget, low=1, closed="left", integer=True, remedy="try 100 to 1000")
         check_number("epochs", self.epochs, low=1, closed="left", integer=True)
         check_number("grid_size", self.grid_size, low=2, high=10_000, closed="both", integer=True)
@@ -273,16 +278,20 @@ class BudgetSVC(ClassifierMixin, Machine):
         check_number("stream_size", self.stream_size, low=1, closed="left", integer=True, optional=True)
         check_choice("maintenance", self.maintenance, MAINTENANCE)
         check_choice("merge_search", self.merge_search, MERGE_SEARCH)
+        for name in ("fit_intercept", "averaging", "refit", "shuffle", "audit"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False")
         if isinstance(self.gamma, str):
             check_choice("gamma", self.gamma, ["scale", "auto"])
         else:
             check_number("gamma", self.gamma, low=0, remedy="give a positive width, 'scale' or 'auto'")
 
-    def _control(self) -> Control:
+    def _control(self, passes: int = 0) -> Control:
         check_number("max_time", self.max_time, low=0, optional=True, remedy="give seconds, or None for no limit")
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback={self.callback!r} must be callable with one dict, or None")
-        return Control(self.max_time, -1, self.verbose, self.callback, type(self).__name__)
+        title = type(self).__name__ + (f", {passes} passes" if passes else "")
+        return Control(self.max_time, -1, self.verbose, self.callback, title)
 
     def _labelled(self, X: Any, y: Any, reset: bool = True) -> tuple[Any, NDArray[Any]]:
         if y is None:
@@ -333,26 +342,22 @@ class BudgetSVC(ClassifierMixin, Machine):
         weight = row_weights(len(target), sample_weight)
         if isinstance(self.class_weight, str):
             raise ValueError("class_weight='balanced' needs all labels at once: give a dict of weights for a stream")
-        effective = weight * class_weights(self.class_weight, known, labels.astype(np.intp), weight)[labels]
+        effective = self._effective(weight, known, labels)
         return Batch(x, np.flatnonzero(effective > 0), labels, effective), weight
 
-    def _batches(self, chunks: Iterable[tuple[Any, ...]], known: NDArray[Any], options: Options) -> Iterator[Batch]:
+    def _effective(self, weight: FloatArray, classes: NDArray[Any], labels: NDArray[np.int32]) -> FloatArray:
+        """Sample weights times class weights."""
+        effective = weight * class_weights(self.class_weight, classes, labels.astype(np.intp), weight)[labels]
+        largest = self.C * effective.max()
+        if not largest <= LARGEST_C:
+            raise ValueError(f"C·sample_weight·class_weight is {largest:g}, above {LARGEST_C:g}: lower C or the weights")
+        return np.asarray(effective)
+
+    def _batches(self, chunks: Iterable[Chunk], known: NDArray[Any], options: Options) -> Iterator[Batch]:
         for chunk in chunks:
-            batch, _ = self._chunk(*chunk_parts(chunk), known, reset=False)
+            batch, _ = self._chunk(*chunk, known, reset=False)
             self._check_range(batch.x, options)
             yield batch
-
-    def _objective(
-        self, result: BudgetResult, x: Any, labels: NDArray[np.int32], plan: Visits, options: Options
-    ) -> float:
-        """½|w|² + C·Σ loss of the model on the training set, summed over the outputs."""
-        weight = np.zeros(len(labels))
-        weight[plan.distinct] = plan.total
-        model = result.centres, result.coef, result.intercept, options.gamma
-        values = decision_values(x, *model, thread_count(self.n_jobs))
-        sign = np.where(labels[:, None] == (1 if options.outputs == 1 else np.arange(options.outputs)), 1.0, -1.0)
-        losses = float(np.maximum(0, 1 - sign * values).sum(axis=1) @ weight)
-        return squared_norm(*model) / 2 + options.C * losses
 
     def _attributes(self, result: BudgetResult, classes: NDArray[Any], options: Options) -> dict[str, Any]:
         return {
@@ -363,13 +368,20 @@ class BudgetSVC(ClassifierMixin, Machine):
             "gamma_": options.gamma,
             "merging_": merging_statistics(result.counters),
             "_state": result.state,
+            "_counters": result.counters,
             "_stream": options,
         }
 
     def _advice(self, result: Any) -> str:
+        if result.chunk:
+            reached, remedy = f"after {result.steps} of the {result.chunk} rows of this chunk", "give smaller chunks"
+        elif result.n_iter < self.epochs:
+            reached, remedy = f"after {result.n_iter} of {self.epochs} passes", "lower epochs"
+        else:
+            reached, remedy = f"in the refit, after all {self.epochs} passes", "lower refit_memory"
         return (
-            f"{type(self).__name__} stopped after {result.n_iter} of {self.epochs} passes (status_="
-            f"{str(result.status)!r}): raise max_time ({self.max_time} s), or lower epochs or budget."
+            f"{type(self).__name__} stopped {reached} (status_={str(result.status)!r}): "
+            f"raise max_time ({self.max_time} s), or {remedy} or budget."
         )
 
 
@@ -381,6 +393,34 @@ def _longest_square(x: Any) -> float:
         largest, entries = max(float(x.max()), -float(x.min())), x.shape[1]
     with np.errstate(over="ignore"):
         return float(entries * np.float64(largest) ** 2)
+
+
+def _objective(
+    x: Any,
+    labels: NDArray[np.int32],
+    plan: Visits,
+    options: Options,
+    threads: int,
+    centres: NDArray[Any],
+    coef: FloatArray,
+    intercept: FloatArray,
+) -> float:
+    """½|w|² + C·Σ loss of the model on the training set, summed over the outputs."""
+    weight = np.zeros(len(labels))
+    weight[plan.distinct] = plan.total
+    values = decision_values(x, centres, coef, intercept, options.gamma, threads)
+    sign = np.where(labels[:, None] == (1 if options.outputs == 1 else np.arange(options.outputs)), 1.0, -1.0)
+    losses = float(np.maximum(0, 1 - sign * values).sum(axis=1) @ weight)
+    return squared_norm(centres, coef, intercept, options.gamma) / 2 + options.C * losses
+
+
+def _announced(classes: ArrayLike | None) -> NDArray[Any]:
+    """The classes of a stream, sorted."""
+    if classes is None:
+        raise ValueError("classes must be given before the first chunk: later ones may bring labels that it does not have")
+    known = np.unique(np.asarray(classes))
+    _check_classes(known)
+    return known
 
 
 def _check_classes(classes: NDArray[Any]) -> None:
