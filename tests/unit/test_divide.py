@@ -154,7 +154,8 @@ def test_levels_lead_to_the_optimum_of_the_whole_problem(task, intercept):
     assert result.levels["objective"][-1] == pytest.approx(dual(gram, qp, result.model.alphas[0]))
 
 
-def test_each_levels_objective_is_at_least_the_next_ones():
+def test_a_level_reports_the_block_kernels_value_and_that_of_the_whole_falls_on_easy_data():
+    """Neither need fall from level to level in general: clusters are found anew, not merged."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2)) + 3 * rng.integers(0, 4, size=(600, 2))
     y = np.where(np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=600) > 0, 1.0, -1.0)
@@ -163,6 +164,10 @@ def test_each_levels_objective_is_at_least_the_next_ones():
     for stop in (3, 2, 1, 0):
         _, result = divided(X, qp, Plan(k=3, levels=3, stop_level=stop, sample_size=200, seed=1), Kernel("rbf", 2.0))
         values.append(dual(gram, qp, result.model.alphas[0]))
+        if stop:
+            label = result.model.partition.label
+            block = gram * (label[:, None] == label[None, :])
+            assert result.levels["objective"][-1] == pytest.approx(dual(block, qp, result.model.alphas[0]))
     assert values[0] > values[1] > values[2] > values[3]
 
 

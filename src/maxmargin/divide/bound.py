@@ -40,4 +40,4 @@ def theorem_1(
         scale = np.count_nonzero(where[population] >= 0) / np.count_nonzero(mine)
         halves = problem.qp.n_variables // problem.qp.n
         total += 0.5 * halves * scale**2 * float(upper @ gram[np.ix_(mine, mine)] @ upper)
-    return total
+    return float(total)

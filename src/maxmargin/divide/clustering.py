@@ -113,7 +113,11 @@ class Partition:
 
 
 def clustering_kernel(kernel: Kernel, X: Any, rows: IntArray) -> Kernel:
-    """The kernel that clusters are made with: `kernel`, widened as the module says; `rows` are some rows of X."""
+    """The kernel that clusters are made with: `kernel`, widened as the module says; `rows` are some rows of X.
+
+    Each row is compared with the one before. In sorted data that one is nearer than a random one, and the kernel is
+    widened less: covtype's accuracy was measured so.
+    """
     if kernel.name not in ("rbf", "laplacian") or len(rows) < 2:
         return kernel
     difference = X[rows] - X[np.roll(rows, 1)]
