@@ -287,7 +287,7 @@ def test_max_iter_is_reported_as_such():
     X, y = moons(2000)
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         model = DCSVC(C=100.0, gamma=20.0, k=2, levels=1, max_iter=1, working_set_size=16, random_state=0).fit(X, y)
-    assert model.status_ == "max_iter"
+    assert model.status_ == "max_iter" and np.isnan(model.levels_["bound"][-1])
 
 
 def test_verbose_shows_levels_and_clusters(capsys):

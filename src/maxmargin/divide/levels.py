@@ -281,7 +281,8 @@ class DivideAndConquer:
                 )
                 self._finish_whole(p, result)
         self.timings["whole"] += time.perf_counter() - start
-        yield self._row("whole", 0, 1, self.n, 0.0, (0.0, time.perf_counter() - start))
+        solved = all(result.status is Status.CONVERGED for result in self.solutions)
+        yield self._row("whole", 0, 1, self.n, 0.0 if solved else np.nan, (0.0, time.perf_counter() - start))
 
     def _deadline(self, p: int) -> float | None:
         """When problem p must be done for those after it to have as much time."""

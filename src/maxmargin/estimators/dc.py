@@ -76,7 +76,7 @@ working_set_size, inner_solver
         The level of the model: 0 is the whole problem. `status_` says if it was not finished.
     levels_ : structured array
         One row per level, refine and whole: stage, level, clusters, largest (cluster), n_support, objective, bound
-        (Theorem 1's on the distance to the optimum, estimated on the sample; NaN for refine), time_clustering,
+        (Theorem 1's on the distance to the optimum, estimated on the sample; NaN where it is unknown), time_clustering,
         time_solving. objective is the dual function that the stage minimised. In a level that has K = 0 between
         clusters, so it is not the whole problem's value at the same alpha, and need not fall from level to level.
     support_cluster_ : array
