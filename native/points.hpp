@@ -4,6 +4,7 @@
 // A panel is kPanel samples side by side, feature by feature: panel[k · kPanel + lane].
 #pragma once
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "kernel.hpp"
@@ -24,6 +25,11 @@ class Points {
     if (spec.shift_invariant()) shift_ = mean(row, count);
     find_norms(threads);
   }
+  // Some samples of a larger set, given its shift and largest norm: their kernel values have the same bits as in the set.
+  Points(const Matrix& matrix, const KernelSpec& spec, std::vector<double> shift, T largest_norm, int threads)
+      : matrix_(matrix), spec_(spec), scale_(spec.scale()), shift_(std::move(shift)), largest_norm_(largest_norm) {
+    find_norms(threads);
+  }
   // Samples to be compared with `other`, so scaled and shifted like them.
   Points(const Matrix& matrix, const Points& other, int threads)
       : matrix_(matrix), spec_(other.spec_), scale_(other.scale_), shift_(other.shift_) {
@@ -37,6 +43,7 @@ class Points {
   bool sparse() const { return matrix_.index() >= 2; }
   T norm(index_t row) const { return norm_[row]; }
   T largest_norm() const { return largest_norm_; }
+  const std::vector<double>& shift() const { return shift_; }
   T scale() const { return T(scale_); }
 
   // Dense only: `count` ≤ kPanel rows into a panel of [features][kPanel]; missing lanes are zero.

@@ -35,6 +35,20 @@ void bind_points(nb::module_& m, const char* name) {
           nb::keep_alive<1, 2>(), nb::arg("x"), nb::arg("kernel"), nb::arg("gamma"), nb::arg("coef0"),
           nb::arg("degree"), nb::arg("rows"), nb::arg("threads"))
       .def(
+          "__init__",
+          [](Points<T>* self, const Matrix& x, const std::string& kernel, double gamma, double coef0, int degree,
+             In<double> shift, double largest_norm, int threads) {
+            const KernelSpec spec{KernelSpec::parse(kernel), gamma, coef0, degree};
+            std::vector<double> by(shift.data(), shift.data() + shift.shape(0));
+            nb::gil_scoped_release release;
+            new (self) Points<T>(x, spec, std::move(by), T(largest_norm), threads);
+          },
+          nb::keep_alive<1, 2>(), nb::arg("x"), nb::arg("kernel"), nb::arg("gamma"), nb::arg("coef0"),
+          nb::arg("degree"), nb::arg("shift"), nb::arg("largest_norm"), nb::arg("threads"))
+      .def_prop_ro("shift", [](const Points<T>& p) { return to_numpy(p.shift()); }, nb::rv_policy::move,
+                   "What is taken off every sample; empty: nothing.")
+      .def_prop_ro("largest_norm", [](const Points<T>& p) { return double(p.largest_norm()); })
+      .def(
           "like",
           [](const Points<T>& self, const Matrix& x, int threads) {
             nb::gil_scoped_release release;

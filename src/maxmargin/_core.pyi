@@ -61,7 +61,18 @@ def entries(x: Matrix, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,),
 class Points32:
     """Samples prepared for kernel evaluation in one precision."""
 
+    @overload
     def __init__(self, x: Matrix, kernel: str, gamma: float, coef0: float, degree: int, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> None: ...
+
+    @overload
+    def __init__(self, x: Matrix, kernel: str, gamma: float, coef0: float, degree: int, shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], largest_norm: float, threads: int) -> None: ...
+
+    @property
+    def shift(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """What is taken off every sample; empty: nothing."""
+
+    @property
+    def largest_norm(self) -> float: ...
 
     def like(self, x: Matrix, threads: int) -> Points32:
         """Other samples, scaled and shifted as these."""
@@ -87,7 +98,18 @@ class Points32:
 class Points64:
     """Samples prepared for kernel evaluation in one precision."""
 
+    @overload
     def __init__(self, x: Matrix, kernel: str, gamma: float, coef0: float, degree: int, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> None: ...
+
+    @overload
+    def __init__(self, x: Matrix, kernel: str, gamma: float, coef0: float, degree: int, shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], largest_norm: float, threads: int) -> None: ...
+
+    @property
+    def shift(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """What is taken off every sample; empty: nothing."""
+
+    @property
+    def largest_norm(self) -> float: ...
 
     def like(self, x: Matrix, threads: int) -> Points64:
         """Other samples, scaled and shifted as these."""

@@ -101,6 +101,38 @@ def test_regression_predicts_from_a_level(rule):
         assert model.score(X, y) > 0.99
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("value", [0.0, 5.0, 1e-170])
+def test_the_committee_of_a_constant_is_finite_and_with_intercepts_that_constant(value, intercept):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    model = DCSVR(k=3, levels=1, stop_level=1, random_state=0, predict_with="bcm", fit_intercept=intercept, C=100.0)
+    predicted = model.fit(X, np.full(300, value)).predict(X)
+    assert np.isfinite(predicted).all() and (predicted >= -0.2).all() and (predicted <= value + 0.2).all()
+    if intercept:  # without, a machine falls to 0 far from its cluster
+        np.testing.assert_allclose(predicted, value, atol=0.2)
+
+
+def test_no_point_is_sent_to_a_cluster_without_training_points():
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, far = (rng.normal(size=(n, 2)) * np.exp(2 * rng.normal(size=(n, 1))) for n in (300, 2000))
+        for kernel in ("rbf", "laplacian", "sigmoid"):
+            model = DCSVR(kernel=kernel, k=40, levels=1, stop_level=1, sample_size=20, random_state=0, gamma=0.5)
+            router = model.fit(X, X[:, 0])._committee.router
+            assert np.isin(router.cluster(far, 1), router.cluster(X, 1)).all()
+            assert len(model.cluster_intercept_) == len(np.unique(router.cluster(X, 1)))
+
+
+def test_coef_exists_only_where_one_machine_predicts():
+    X, y = moons(300)
+    model = DCSVC(kernel="linear", k=2, levels=1, stop_level=1, random_state=0).fit(X, y)
+    with pytest.raises(AttributeError, match="each cluster has weights of its own"):
+        _ = model.coef_
+    model.predict_with = "all"
+    np.testing.assert_allclose(X @ model.coef_.ravel(), model.decision_function(X), atol=1e-9)
+
+
 def test_precomputed_and_callable_kernels():
     X, y = moons(300)
 
@@ -140,6 +172,21 @@ def test_any_joblib_backend_and_thread_count_gives_the_same(backend):
         assert other.levels_["clusters"].tolist() == one.levels_["clusters"].tolist()
 
 
+def test_the_same_bits_from_any_backend_thread_count_and_cache():
+    """From 1,001 samples on values are float32, where rounding shows; far outliers make for large norms."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1500, 3)) * np.where(np.arange(1500) < 100, 30.0, 5.0)[:, None]
+    y = (X[:, 0] > 0) ^ (rng.random(1500) < 0.2)
+    params = {"C": 10.0, "gamma": 0.05, "k": 3, "levels": 2, "stop_level": 1, "sample_size": 100, "random_state": 0}
+    for cache in (200, 1):
+        one, two = (DCSVC(**params, n_jobs=n, cache_size=cache).fit(X, y) for n in (1, 2))
+        with joblib.parallel_config("loky", n_jobs=2):
+            processes = DCSVC(**params, cache_size=cache).fit(X, y)
+        for other in (two, processes):
+            np.testing.assert_array_equal(other.support_, one.support_)
+            np.testing.assert_array_equal(other.dual_coef_, one.dual_coef_)
+
+
 def test_time_limit_keeps_the_best_level_finished():
     X, y = moons(3000)
     stop_at = {"level": 2}
@@ -148,8 +195,27 @@ def test_time_limit_keeps_the_best_level_finished():
     assert model.status_ == "callback at level 2" and model.level_ == 2
     assert [*model.levels_["level"]] == [3, 2] and model.score(X, y) > 0.9
     with pytest.warns(ConvergenceWarning, match="level"):
-        hurried = DCSVC(C=10.0, gamma=5.0, random_state=0, max_time=1e-6).fit(X, y)
-    assert hurried.status_.startswith("max_time at level") and np.isfinite(hurried.decision_function(X)).all()
+        hurried = DCSVC(C=10.0, gamma=5.0, random_state=0, max_time=1e-6, stop_level=1, levels=1).fit(X[1:], y[1:])
+    assert hurried.status_ == "max_time before the end of level 1" and hurried.level_ == 1
+    assert (hurried.predict(X) == hurried.predict(X)[0]).all() and (hurried.decision_function(X) != 0).all()
+    assert hurried.kkt_violation_ == 1 and hurried.dual_gap_ == hurried.objective_ == 10 * 2999  # alpha = 0
+
+
+def test_time_up_before_anything_is_solved_predicts_the_median():
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    y, weight = X[:, 0] + 7, np.where(X[:, 0] > 1, 100.0, 1.0)
+    with pytest.warns(ConvergenceWarning, match="finished: none"):
+        model = DCSVR(k=2, levels=1, stop_level=1, max_time=1e-9).fit(X, y, sample_weight=weight)
+    median = np.median(np.repeat(y, weight.astype(int)))
+    np.testing.assert_allclose(model.predict(X), median, atol=0.02)
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_time_up_without_levels_leaves_no_pair_of_classes_out(multi_class):
+    X, y = make_blobs(400, centers=5, cluster_std=0.5, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = DCSVC(levels=0, max_time=1e-9, multi_class=multi_class, C=10.0).fit(X, y)
+    assert model.status_ == "max_time at level 0" and model.score(X, y) > 0.9
 
 
 def test_time_up_on_the_way_to_the_optimum():
@@ -157,6 +223,8 @@ def test_time_up_on_the_way_to_the_optimum():
     seen = []
     model = DCSVC(C=2.0, k=2, levels=1, random_state=0, callback=lambda row: seen.append(row) or len(seen) == 2).fit(X, y)
     assert [*model.levels_["stage"]] == ["level", "refine"] and model.status_ == "callback at level 0"
+    assert [row["refine"] for row in seen] == [0.0, 1.0] and np.isnan(model.levels_["bound"][1])
+    assert [row["objective"] for row in seen] == model.levels_["objective"].tolist()
     assert np.isnan(model.dual_gap_) and model.score(X, y) > 0.85  # the whole problem's gap is not known yet
 
 
@@ -173,8 +241,22 @@ def test_odd_data(stop_level):
     assert apart.score(X, np.repeat([0, 1], 80)) == 1.0
     far = apart.decision_function([[1e6, -1e6], [0.0, 0.0]])
     assert np.isfinite(far).all()
-    if stop_level:  # both clusters have one class: constants, no support vectors
-        assert len(apart.support_) == 0 and sorted(apart.cluster_intercept_.ravel()) == [-1.0, 1.0]
+    if stop_level:  # both clusters have one class, which is what they predict
+        assert sorted(apart.cluster_intercept_.ravel()) == [-1.0, 1.0]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_clusters_of_one_class_are_solved_where_alpha_0_is_not_their_optimum(intercept):
+    rng = np.random.default_rng(0)
+    X, y = np.concatenate([rng.normal(size=(80, 2)), 50 + rng.normal(size=(80, 2))]), np.repeat([0, 1], 80)
+    level = DCSVC(k=2, levels=1, stop_level=1, gamma=0.5, random_state=0, fit_intercept=intercept).fit(X, y)
+    exact = SVC(gamma=0.5, fit_intercept=False).fit(X, y)
+    if intercept:
+        assert len(level.support_) == 0 and level.objective_ == 0
+        return
+    assert level.levels_["bound"][0] == 0 and level.objective_ == pytest.approx(exact.objective_, rel=1e-3)
+    for rule in ("early", "all", "bcm"):
+        assert level.set_params(predict_with=rule).score(X, y) == 1.0
 
 
 def test_levels_are_fewer_for_small_data_and_early_means_64_clusters():
@@ -205,7 +287,7 @@ def test_max_iter_is_reported_as_such():
     X, y = moons(2000)
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         model = DCSVC(C=100.0, gamma=20.0, k=2, levels=1, max_iter=1, working_set_size=16, random_state=0).fit(X, y)
-    assert model.status_ == "max_iter"
+    assert model.status_ == "max_iter" and np.isnan(model.levels_["bound"][-1])
 
 
 def test_verbose_shows_levels_and_clusters(capsys):
@@ -224,6 +306,8 @@ def test_verbose_shows_levels_and_clusters(capsys):
         ({"levels": 2, "stop_level": 3}, "stop_level=3 is below the bottom"),
         ({"stop_level": -1}, "stop_level=-1"),
         ({"early": True, "stop_level": 1}, "early=True chooses the level itself"),
+        ({"early": True, "levels": 0}, "levels=0 has none"),
+        ({"early": "yes"}, "early='yes' must be True or False"),
         ({"predict_with": "vote"}, "predict_with='vote' is unknown"),
         ({"sample_size": 1}, "sample_size=1"),
         ({"multi_class": "all"}, "multi_class='all' is unknown"),
@@ -235,6 +319,12 @@ def test_bad_parameters_get_clear_errors(params, message):
     X, y = moons(60)
     with pytest.raises(ValueError, match=message):
         DCSVC(**params).fit(X, y)
+
+
+def test_numpy_integers_do_not_overflow():
+    X, y = moons(60)
+    model = DCSVC(k=np.int32(50000), levels=np.int64(4), stop_level=np.int64(4), random_state=0).fit(X, y)
+    assert model.level_ == 4 and model.levels_["clusters"][0] > 1
 
 
 def test_a_failed_fit_leaves_the_model_as_it_was():

@@ -24,6 +24,7 @@ from maxmargin.problem.kernels import Kernel, checked_block
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Frame = tuple[FloatArray, float]
 
 # Kernel values per call of `sum`: at the slowest (hundreds of features, float64) 1e8 take about half a second.
 _VALUES_PER_CALL = 10**8
@@ -47,21 +48,30 @@ class Samples:
     A dense X that is mostly zeros is also held by its entries, where these take at most `room` bytes (`held_bytes` then
     counts them): kernel values come so much faster that cached rows which had to make room for them are not missed.
     Not for the laplacian kernel, whose values near 1 are exact only from dense rows.
+
+    The last bits of kernel values depend on the samples' mean and largest norm, their frame. Some of the samples prepared
+    on their own, in another process, must be given that of all to have the same values.
     """
 
     def __init__(
-        self, X: Any, kernel: Kernel, rows: IntArray, dtype: Any, threads: int, room: float = 0.0
-    ) -> None:
+        self, X: Any, kernel: Kernel, rows: IntArray, dtype: Any, threads: int, room: float = 0.0,
+        frame: Frame | None = None,
+    ) -> None:  # fmt: skip
         self.X, self.kernel, self.dtype, self.threads = X, kernel, np.dtype(dtype), threads
         single = self.dtype == np.float32
         self.Part: Any = _core.Part32 if single else _core.Part64
         worth = room > 0 and kernel.name != "laplacian" and mostly_zero(X, rows, threads)
         held = entries(X, rows, room, threads) if worth else None
         self.held_bytes = 0 if held is None else held.data.nbytes + held.indices.nbytes + held.indptr.nbytes
-        self.points: Any = (_core.Points32 if single else _core.Points64)(
-            as_matrix(X if held is None else held), kernel.name, kernel.gamma, kernel.coef0, int(kernel.degree), rows,
-            threads,
-        )
+        Points: Any = _core.Points32 if single else _core.Points64
+        self.points = Points(
+            as_matrix(X if held is None else held), kernel.name, kernel.gamma, kernel.coef0, int(kernel.degree),
+            *((rows,) if frame is None else frame), threads,
+        )  # fmt: skip
+
+    @property
+    def frame(self) -> Frame:
+        return self.points.shift, self.points.largest_norm
 
     def cheap(self, rows: IntArray) -> bool:
         """Whether a kernel value between these rows costs less than the memory to keep it in, on the average."""

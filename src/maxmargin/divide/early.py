@@ -1,12 +1,13 @@
 """Prediction from a level of divide and conquer: early (6), all (5), and the Bayesian committee machine (seed 000, §4).
 
-    early    f(x) = Σ_{i in cluster of x} coef_i K(x, x_i) + b_cluster      the cluster by the rule that training used
+    early    f(x) = Σ_{i in cluster of x} coef_i K(x, x_i) + b_cluster      the cluster by the rule that training used;
+             in a cluster of one class that class, without asking
     all      f(x) = Σ_i coef_i K(x, x_i) + b                                b the mean over clusters, by size
     bcm      each cluster's model votes on every x: logit p_c(x) = slope_c f_c(x) + logit(prior), the slope fitted on its
              own training points, so that far from its data it says no more than the prior, and
              logit p(x) = Σ_c logit p_c(x) − (clusters − 1) logit(prior)      (Tresp 2000)
-             Regression: f(x) = Σ_c f_c(x)/v_c / (Σ_c 1/v_c − (clusters − 1)/v), v_c the variance of the cluster's
-             residuals, at most that of the targets, v.
+             Regression: f(x) = Σ_c t_c f_c(x) / (Σ_c t_c − (clusters − 1)), t_c = v / v_c with v the variance of the
+             targets and v_c that of the cluster's residuals, at most v.
 
     cost per point     early m + |S|/clusters kernel values, the others |S|
 """
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from maxmargin.data.matrix import as_matrix
 from maxmargin.decomposition.rows import Samples
 from maxmargin.divide.clustering import Centers, nearest_native, nearest_of_blocks
-from maxmargin.divide.model import LevelModel, Problem
+from maxmargin.divide.model import LevelModel, Problem, regression_targets
 from maxmargin.problem.kernels import Kernel, checked_block
 
 FloatArray = NDArray[np.float64]
@@ -31,6 +32,7 @@ IntArray = NDArray[np.int64]
 T = TypeVar("T")
 
 _SLOPE_POINTS = 1000  # of a cluster: one number is fitted
+_LEAST_VARIANCE = 1e-12  # of a cluster's residuals, relative to the targets': below, all are equally right
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,6 @@ def groups(cluster: IntArray) -> Iterator[tuple[int, IntArray]]:
 def fit_slope(f: FloatArray, sign: FloatArray, weight: FloatArray, shift: float, iterations: int = 50) -> float:
     """The slope ≥ 0 of p(+1 | f) = 1 / (1 + exp(−slope·f − shift)), by Newton, with Platt's smoothed targets."""
     plus, minus = float(weight[sign > 0].sum()), float(weight[sign < 0].sum())
-    if plus == 0 or minus == 0:  # a constant has no say outside its cluster
-        return 0.0
     target = np.where(sign > 0, (plus + 1) / (plus + 2), 1 / (minus + 2))
     slope, value = 0.0, np.inf
     for _ in range(iterations):
@@ -144,12 +144,13 @@ class Expansion:
 class Committee:
     """A level's model for prediction: where each support vector belongs, each cluster's intercepts, and its trust.
 
-    classification: `trust` is the slope of the cluster's logit, `prior` the logit of +1; regression: 1/v_c and 1/v.
+    classification: `trust` is the slope of the cluster's logit, `prior` the logit of +1; regression: v / v_c, and 1.
     """
 
     router: Router | None  # None: one cluster
     cluster: IntArray  # of each support vector
     intercept: FloatArray  # clusters × problems
+    constant: FloatArray  # clusters × problems; NaN: ask the machine (model.LevelModel)
     trust: FloatArray  # clusters × problems
     prior: FloatArray  # per problem
     regression: bool
@@ -163,8 +164,12 @@ class Committee:
         columns = dict(groups(self.cluster))
         none, sums = np.empty(0, np.int64), expansion.at(X)
         for c, points in groups(self.router.cluster(X, expansion.threads)):
-            mine = columns.get(c, none)
-            out[points] = sums(points, mine, coef[:, mine]) + self.intercept[c]
+            out[points] = self.constant[c]
+            asked = np.isnan(self.constant[c])
+            if asked.any():
+                mine = columns.get(c, none)
+                values = sums(points, mine, coef[np.ix_(asked, mine)]) + self.intercept[c, asked]
+                out[np.ix_(points, asked)] = values
         return out
 
     def bcm(self, X: Any, expansion: Expansion, coef: FloatArray) -> FloatArray:
@@ -191,9 +196,8 @@ def trust_of(model: LevelModel, problems: Sequence[Problem], regression: bool) -
         qp, weight = problem.qp, problem.qp.upper[: problem.qp.n]
         label = np.zeros(qp.n, np.int64) if model.partition is None else model.partition.label[problem.chosen]
         if regression:
-            target = 0.5 * (qp.center[: qp.n] + qp.center[qp.n :])
-            variance = max(_variance(target, weight, mean=True), np.finfo(float).tiny)
-            prior[p] = 1 / variance
+            target, prior[p] = regression_targets(qp), 1.0
+            variance = _variance(target, weight, mean=True)
         else:
             plus = float(weight[qp.sign > 0].sum())
             prior[p] = np.log(plus / (float(weight.sum()) - plus))
@@ -202,8 +206,10 @@ def trust_of(model: LevelModel, problems: Sequence[Problem], regression: bool) -
         for c, mine in groups(label):
             f = model.f[p][mine] + model.intercept[c, p]
             if regression:
-                residual = min(_variance(target[mine] - f, weight[mine], mean=False), variance)
-                trust[c, p] = 1 / max(residual, 1e-12 * variance)
+                residual = _variance(target[mine] - f, weight[mine], mean=False)
+                trust[c, p] = 1 / np.clip(residual / variance if variance > 0 else 0.0, _LEAST_VARIANCE, 1.0)
+            elif not model.f[p][mine].any():  # a constant has no say outside its cluster
+                trust[c, p] = 0.0
             else:
                 some = slice(None, None, max(1, len(mine) // _SLOPE_POINTS))
                 trust[c, p] = fit_slope(f[some], qp.sign[mine][some], weight[mine][some], prior[p])

@@ -16,9 +16,12 @@
     cost     level l: n·m kernel values for the clusters, about n·|S|/k^l for the warm starts, and the QPs themselves;
              the final solve n·|S| for f, of which refine has done the part on S
 
-With an intercept a cluster's start may miss its equality by what moved to other clusters; it is repaired. A cluster of
-one class is a constant, not a QP. Subproblems run side by side, largest first; one that is larger than an equal share
-of the work gets all threads instead.
+With an intercept a cluster's start may miss its equality by what moved to other clusters; it is repaired. There a
+cluster of one class has the optimum alpha = 0 and needs no QP; without an intercept it is a QP like any other.
+Subproblems run side by side, largest first; one that is larger than an equal share of the work gets all threads instead.
+
+Stopped on the way, the model is that of the last level finished. Before the first is, it is what its clusters reached:
+those not begun stay at alpha = 0, which the reported gap and violation tell, and predict by a constant.
 """
 
 from __future__ import annotations
@@ -34,17 +37,33 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.decomposition.solver import Decomposition, DualResult, Options
-from maxmargin.divide.clustering import Partition, clustering_kernel, gram_matrix, partition
-from maxmargin.divide.model import TABLE, DivideResult, LevelModel, Plan, Problem
+from maxmargin.decomposition.solver import Decomposition, DualResult, Options, solve
+from maxmargin.divide.bound import theorem_1
+from maxmargin.divide.clustering import Partition, clustering_kernel, partition
+from maxmargin.divide.model import TABLE, DivideResult, LevelModel, Plan, Problem, best_constant
 from maxmargin.divide.progress import progress_bar
-from maxmargin.divide.subproblem import KernelData, Subproblem, restricted, solve_subproblem, variables
+from maxmargin.divide.subproblem import (
+    KernelData,
+    Subproblem,
+    at_zero,
+    dual_value,
+    intercept_of,
+    one_class,
+    restricted,
+    solve_subproblem,
+    variables,
+    worst_violation,
+)
 from maxmargin.problem.formulations import QP, coefficients
-from maxmargin.runtime import Status, Turn
+from maxmargin.runtime import Control, Status, Turn
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Steps = Generator[None, None, DualResult]
+
+# Of cache_size, for each subproblem. The cache decides the order of sums, and so the last digits: for the same model with
+# any n_jobs it must not depend on it. Two subproblems at a time take all of it, more take more.
+_CACHE_SHARE = 0.5
 
 
 class DivideAndConquer:
@@ -57,10 +76,11 @@ class DivideAndConquer:
         self.pieces: list[tuple[int, int, IntArray, DualResult]] = []
         self.solutions: list[DualResult] = []
         self.duals: list[float] = []
+        self.tasks: list[Subproblem] = []  # of the level under way
         self.running: Decomposition | None = None
+        self.task: Subproblem | None = None  # whose solver is running
         self.whole: int | None = None  # the problem that is being solved in full
         self.division: Partition | None = None
-        self.kernel_of_clusters = data.kernel
         self.table: list[tuple[Any, ...]] = []
         self.samples_used: list[IntArray] = []
         self.timings = {"clustering": 0.0, "solving": 0.0, "refine": 0.0, "whole": 0.0}
@@ -87,7 +107,8 @@ class DivideAndConquer:
             self._finish_level(level, division)
             times = clustered - start, solved - clustered
             largest = int(np.bincount(division.label).max())
-            yield self._row("level", level, division.n_clusters, largest, self._bound(division, population), times)
+            bound = theorem_1(self.data.source(), division, self.problems, self.place, population)
+            yield self._row("level", level, division.n_clusters, largest, bound, times)
         if self.plan.stop_level > 0:
             return self._worst()
         if self.plan.levels > 0:
@@ -121,7 +142,6 @@ class DivideAndConquer:
         clusters = min(self.plan.k**level, self.n)
         division = yield from partition(source, own, population, clusters, self.plan.sample_size, rng)
         self.samples_used.append(division.sample)
-        self.kernel_of_clusters = kernel
         return division
 
     # ---- the clusters of a level ---------------------------------------------------------------------------------
@@ -129,16 +149,16 @@ class DivideAndConquer:
     def _solve_clusters(self, division: Partition, level: int) -> Generator[None, None, None]:
         """All subproblems of a level into self.pieces: giants one by one with all threads, then the rest in parallel."""
         jobs, shared = _jobs(self.options.threads)
-        options = replace(self.options, threads=1, cache_size=self.options.cache_size / jobs)
+        options = replace(self.options, threads=1, cache_size=_CACHE_SHARE * self.options.cache_size)
         stop = threading.Event()
-        tasks = self._tasks(division, options, stop)
+        tasks = self.tasks = self._tasks(division, options, stop)
         work = np.array([float(task.size) ** 2 for task in tasks])
         giants = int(np.count_nonzero(work > work.sum() / jobs)) if shared and jobs > 1 else 0
         giants = len(tasks) if jobs == 1 and shared else giants
         with progress_bar(self.plan.verbose, f"level {level}", len(tasks), "cluster") as done:
             for task in tasks[:giants]:
-                task.options = replace(task.options, threads=self.options.threads, cache_size=self.options.cache_size)
-                result = yield from self._inline(task.qp, task.ids, task.options, task.alpha)
+                self.task, task.options = task, replace(options, threads=self.options.threads)
+                result = yield from self._inline(task.qp, task.ids, task.options, task.alpha, deadline=task.deadline)
                 self.pieces.append((task.problem, task.cluster, task.samples, result))
                 done()
                 yield None
@@ -167,13 +187,13 @@ class DivideAndConquer:
 
     def _tasks(self, division: Partition, options: Options, stop: threading.Event) -> list[Subproblem]:
         """One per problem and cluster that has something to decide, largest first."""
-        tasks = []
+        tasks: list[Subproblem] = []
         for c, members in enumerate(division.members()):
             for p, problem in enumerate(self.problems):
                 samples = self.place[p, members]
                 samples = samples[samples >= 0]
-                if not len(samples) or _one_class(problem.qp, samples):
-                    continue
+                if not len(samples) or (len(problem.qp.targets) and one_class(problem.qp, samples)):
+                    continue  # nothing to decide
                 alpha = None
                 if self.model is not None:
                     alpha = self.model.alphas[p][variables(problem.qp, samples)]
@@ -193,20 +213,25 @@ class DivideAndConquer:
         """self.pieces concatenated: the level's model."""
         alphas = [np.zeros(problem.qp.n_variables) for problem in self.problems]
         f = [np.zeros(problem.qp.n) for problem in self.problems]
-        intercept = np.zeros((division.n_clusters, len(self.problems)))
+        constant = np.full((division.n_clusters, len(self.problems)), np.nan)
         for p, problem in enumerate(self.problems):
-            if problem.qp.n_variables == problem.qp.n:  # the sign where a cluster has only one; overwritten by a QP's
+            if problem.qp.n_variables == problem.qp.n:  # the sign where a cluster has only one
                 label = division.label[problem.chosen]
                 total, size = (np.bincount(label, w, division.n_clusters) for w in (problem.qp.sign, None))
-                intercept[:, p] = np.where(np.abs(total) == size, np.sign(total), 0.0)
+                constant[:, p] = np.where((np.abs(total) == size) & (size > 0), np.sign(total), np.nan)
+        with_intercept = [len(problem.qp.targets) > 0 for problem in self.problems]
+        intercept = np.where(with_intercept, np.nan_to_num(constant), 0.0)  # overwritten by a QP's
         for p, c, samples, result in self.pieces:
-            alphas[p][variables(self.problems[p].qp, samples)] = result.alpha
+            qp = self.problems[p].qp
+            alphas[p][variables(qp, samples)] = result.alpha
             f[p][samples] = result.f
-            intercept[c, p] = result.multipliers[0] if len(result.multipliers) else 0.0
+            intercept[c, p] = intercept_of(result)
+            if result.status is not Status.CONVERGED and not result.alpha.any():
+                constant[c, p] = best_constant(restricted(qp, samples))
             self.iterations[p] += result.n_iter
-        self.model = LevelModel(level, alphas, intercept, division, f)
+        self.model = LevelModel(level, alphas, intercept, division, f, constant)
         self.solutions = [piece[3] for piece in sorted(self.pieces, key=lambda piece: piece[:2])]
-        self.duals = [_dual(result) for result in self.solutions]
+        self.duals = [dual_value(result) for result in self.solutions]
 
     # ---- refine and the whole problem ----------------------------------------------------------------------------
 
@@ -221,7 +246,9 @@ class DivideAndConquer:
                 result = DualResult(objective=0.0, gap=0.0)  # without support vectors
                 if len(support):
                     qp, begin = restricted(problem.qp, support), alpha[variables(problem.qp, support)]
-                    result = yield from self._inline(qp, problem.chosen[support], self.options, begin, done=done)
+                    result = yield from self._inline(
+                        qp, problem.chosen[support], self.options, begin, deadline=self.plan.deadline, done=done
+                    )
                 refined.append((support, result))
         self.timings["refine"] += time.perf_counter() - start
         model = LevelModel(0, [], np.zeros((1, len(self.problems))))
@@ -230,32 +257,39 @@ class DivideAndConquer:
             alpha[variables(problem.qp, support)], f[support] = result.alpha, result.f
             model.alphas.append(alpha)
             model.f.append(f)
-            model.intercept[0, p] = result.multipliers[0] if len(result.multipliers) else 0.0
+            model.intercept[0, p] = intercept_of(result)
             self.iterations[p] += result.n_iter
-        self.model, self.duals = model, [_dual(result) for _, result in refined]
+        self.model, self.duals = model, [dual_value(result) for _, result in refined]
         # What refine knows of gap and violation is that of its samples only.
         self.solutions = [replace(r, objective=np.nan, gap=np.nan, violation=np.nan) for _, r in refined]
         largest = max(len(support) for support, _ in refined)
-        yield self._row("refine", 0, 1, largest, 0.0, (0.0, time.perf_counter() - start))
+        yield self._row("refine", 0, 1, largest, np.nan, (0.0, time.perf_counter() - start))
 
     def _whole(self) -> Generator[Turn | None, None, None]:
         """Each problem in full, from the refined solution or, without levels, from zero."""
         start = time.perf_counter()
         if self.model is None:
-            zeros = [np.zeros(problem.qp.n_variables) for problem in self.problems]
-            self.model = LevelModel(0, zeros, np.zeros((1, len(self.problems))), f=[np.empty(0)] * len(zeros))
-            self.solutions, self.duals = [DualResult(alpha=alpha) for alpha in zeros], [0.0] * len(zeros)
+            self._begin_undivided(0, Status.MAX_TIME)
+        assert self.model is not None
         with progress_bar(self.plan.verbose, "whole problem", None, "turn") as done:
             for p, problem in enumerate(self.problems):
                 alpha = self.model.alphas[p]
                 f = yield from self._complete(problem, alpha, self.model.f[p])
                 self.whole = p
                 result = yield from self._inline(
-                    problem.qp, problem.chosen, self.options, alpha if alpha.any() else None, f, done=done
+                    problem.qp, problem.chosen, self.options, alpha if alpha.any() else None, f, self._deadline(p), done
                 )
                 self._finish_whole(p, result)
         self.timings["whole"] += time.perf_counter() - start
-        yield self._row("whole", 0, 1, self.n, 0.0, (0.0, time.perf_counter() - start))
+        solved = all(result.status is Status.CONVERGED for result in self.solutions)
+        yield self._row("whole", 0, 1, self.n, 0.0 if solved else np.nan, (0.0, time.perf_counter() - start))
+
+    def _deadline(self, p: int) -> float | None:
+        """When problem p must be done for those after it to have as much time."""
+        if self.plan.deadline is None:
+            return None
+        now = time.time()
+        return now + (self.plan.deadline - now) / (len(self.problems) - p)
 
     def _complete(
         self, problem: Problem, alpha: FloatArray, f: FloatArray
@@ -273,9 +307,17 @@ class DivideAndConquer:
 
     def _finish_whole(self, p: int, result: DualResult) -> None:
         assert self.model is not None
-        self.model.alphas[p], self.solutions[p], self.duals[p] = result.alpha, result, _dual(result)
-        self.model.intercept[0, p] = result.multipliers[0] if len(result.multipliers) else 0.0
+        self.model.alphas[p], self.solutions[p], self.duals[p] = result.alpha, result, dual_value(result)
+        self.model.intercept[0, p] = intercept_of(result)
         self.iterations[p] += result.n_iter
+
+    def _first_turns(self, first: int) -> None:
+        """One turn of each problem from `first` on that is still at alpha = 0: a vote, when there is no time for more."""
+        assert self.model is not None
+        for p, problem in enumerate(self.problems[first:], first):
+            if not self.model.alphas[p].any():
+                source = self.data.source(problem.chosen)
+                self._finish_whole(p, solve(problem.qp, source, self.options, Control(max_time=0.0)))
 
     # ---- parts ---------------------------------------------------------------------------------------------------
 
@@ -286,13 +328,14 @@ class DivideAndConquer:
         options: Options,
         alpha: FloatArray | None,
         f: FloatArray | None = None,
+        deadline: float | None = None,
         done: Any = None,
     ) -> Steps:
         """Solve one QP in this thread, with a safe point after each turn; a float32 stall goes on in float64."""
         alpha = None if alpha is None else qp.repaired(alpha)
         count, status = 0, Status.CONVERGED
         for dtype in dict.fromkeys((self.data.dtype, np.dtype(np.float64))):
-            left = None if self.plan.deadline is None else self.plan.deadline - time.time()
+            left = None if deadline is None else deadline - time.time()
             source = self.data.source(ids, options.threads, dtype)
             solver = Decomposition(qp, source, options, alpha=alpha, f=f, max_time=left)
             self.running, status, turns = solver, Status.CONVERGED, solver.turns()
@@ -317,35 +360,13 @@ class DivideAndConquer:
         result.n_iter = count
         return result
 
-    def _bound(self, division: Partition, population: IntArray) -> float:
-        """Theorem 1's bound on f(level) − f(optimum), estimated from the sampled points.
-
-        ½ Σ u_i u_j |K_ij| over pairs in different clusters, scaled up from the sample to the population it came from:
-        everything (Theorem 1), or the support vectors (Theorem 3). Coefficients of both signs (regression) double it.
-        """
-        sample, total = division.sample, 0.0
-        gram = np.abs(gram_matrix(self.data.source(), sample))
-        label = division.label[sample]
-        gram[label[:, None] == label[None, :]] = 0.0
-        for p, problem in enumerate(self.problems):
-            at = self.place[p, sample]
-            mine = at >= 0
-            if not mine.any():
-                continue
-            upper = problem.qp.upper[at[mine]]
-            scale = np.count_nonzero(self.place[p, population] >= 0) / np.count_nonzero(mine)
-            halves = problem.qp.n_variables // problem.qp.n
-            total += 0.5 * halves * scale**2 * float(upper @ gram[np.ix_(mine, mine)] @ upper)
-        return total
-
     def _row(self, stage: str, level: int, clusters: int, largest: int, bound: float, times: tuple[float, float]) -> Turn:
-        """A line of the table, as a turn. The objective is f with K = 0 between clusters, to be minimised."""
+        """A line of the table, as a turn. The objective is f with K = 0 between clusters, to be minimised, in both."""
         support = int(np.count_nonzero(self._is_support()))
         objective = -float(sum(self.duals))
         self.table.append((stage, level, clusters, largest, support, objective, bound, *times))
-        violation = max((r.violation for r in self.solutions), default=0.0)
-        extra = {"level": float(level), "clusters": float(clusters), "bound": bound}
-        return Turn(-objective, float(sum(r.gap for r in self.solutions)), violation, support, extra)
+        extra = {"level": float(level), "refine": float(stage == "refine"), "clusters": float(clusters), "bound": bound}
+        return Turn(objective, float(sum(r.gap for r in self.solutions)), worst_violation(self.solutions), support, extra)
 
     def _worst(self) -> Status | None:
         """The first status of this level's subproblems that is not convergence."""
@@ -353,39 +374,46 @@ class DivideAndConquer:
         bad = [s for s in statuses if s is not Status.CONVERGED]
         return Status.MAX_TIME if Status.MAX_TIME in bad else (bad[0] if bad else None)
 
+    def _begin_undivided(self, level: int, status: Status) -> None:
+        """The model before anything is solved: alpha = 0 and the best constants."""
+        self.solutions = [at_zero(problem.qp, self.data.source(problem.chosen), status) for problem in self.problems]
+        self.duals = [dual_value(result) for result in self.solutions]
+        constants = np.array([[best_constant(problem.qp) for problem in self.problems]])
+        self.model = LevelModel(level, [r.alpha for r in self.solutions], constants, f=[r.f for r in self.solutions])
+
+    def _complete_pieces(self, status: Status) -> None:
+        """The level's subproblems that have no solution: what the running one reached, and alpha = 0."""
+        done = {piece[:2] for piece in self.pieces}
+        for task in self.tasks:
+            if (task.problem, task.cluster) not in done:
+                if task is self.task and self.running is not None:
+                    result = self.running.result(status)
+                else:
+                    result = at_zero(task.qp, self.data.source(task.ids), status)
+                self.pieces.append((task.problem, task.cluster, task.samples, result))
+
     def result(self, status: Status) -> DivideResult:
         """The best level finished; the whole problem counts from the moment that refine is done."""
-        if self.model is None:  # not even the first level: what its clusters got to
-            if self.division is not None:
-                self._finish_level(self.plan.levels, self.division)
-            else:
-                zeros = [np.zeros(problem.qp.n_variables) for problem in self.problems]
-                self.model = LevelModel(0, zeros, np.zeros((1, len(self.problems))))
+        if self.model is None and self.division is None:  # stopped while clustering
+            self._begin_undivided(self.plan.levels, status)
+        elif self.model is None and self.division is not None:  # stopped in the first level
+            self._complete_pieces(status)
+            self._finish_level(self.plan.levels, self.division)
         elif self.whole is not None and self.running is not None:  # stopped on the way to the optimum
             self._finish_whole(self.whole, self.running.result(status))
+            self._first_turns(self.whole + 1)
         assert self.model is not None
         return DivideResult(
             status=status,
             objective=float(sum(r.objective for r in self.solutions)),
             gap=float(sum(r.gap for r in self.solutions)),
-            violation=max((r.violation for r in self.solutions), default=0.0),
+            violation=worst_violation(self.solutions),
             timings=dict(self.timings),
             model=self.model,
             levels=np.array(self.table, TABLE),
             iterations=np.maximum(self.iterations, 1),  # clusters of one class take no turn at all
-            kernel=self.kernel_of_clusters,
             samples=self.samples_used,
         )
-
-
-def _dual(result: DualResult) -> float:
-    return result.objective - result.gap
-
-
-def _one_class(qp: QP, samples: IntArray) -> bool:
-    """Whether a classification problem has samples of one sign only."""
-    sign = qp.sign[samples]
-    return qp.n_variables == qp.n and bool((sign == sign[0]).all())
 
 
 def _jobs(threads: int) -> tuple[int, bool]:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from maxmargin.divide.clustering import Partition
 from maxmargin.problem.formulations import QP
-from maxmargin.problem.kernels import Kernel
 from maxmargin.runtime import Result
 
 FloatArray = NDArray[np.float64]
@@ -45,15 +44,35 @@ class Plan:
     verbose: bool = False
 
 
+def regression_targets(qp: QP) -> FloatArray:
+    """y of an ε-SVR: the middle of its tube."""
+    return np.asarray(0.5 * (qp.center[: qp.n] + qp.center[qp.n :]))
+
+
+def best_constant(qp: QP) -> float:
+    """What to predict without a machine: the sign of the heavier class, or the weighted median of the targets."""
+    if qp.n_variables == qp.n:
+        return float(np.sign(qp.upper @ qp.sign))
+    target = regression_targets(qp)
+    order = np.argsort(target)
+    weight = np.cumsum(qp.upper[order])
+    return float(target[order[np.searchsorted(weight, 0.5 * weight[-1])]])
+
+
 @dataclass
 class LevelModel:
-    """A level's solution: alpha of each problem; per cluster and problem the intercept (or the constant of one class)."""
+    """A level's solution: alpha of each problem; per cluster and problem the machine's intercept.
+
+    `constant` is what a cluster predicts early instead of asking its machine, NaN where it asks: a cluster of one class
+    needs no kernel values to name it, and a cluster that was not solved has no machine.
+    """
 
     level: int
     alphas: list[FloatArray]
     intercept: FloatArray  # clusters × problems
     partition: Partition | None = None  # None: one cluster, the whole problem
     f: list[FloatArray] = field(default_factory=list)  # K·β of each problem's samples, within their clusters
+    constant: FloatArray = field(default_factory=lambda: np.array(np.nan))  # clusters × problems
 
 
 @dataclass
@@ -63,5 +82,4 @@ class DivideResult(Result):
     model: LevelModel = field(default_factory=lambda: LevelModel(0, [], np.empty((1, 0))))
     levels: NDArray[Any] = field(default_factory=lambda: np.zeros(0, TABLE))
     iterations: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # solver turns per problem
-    kernel: Kernel | None = None  # what the clusters of the last level were made with
     samples: list[IntArray] = field(default_factory=list)  # the points each level's clusters were found on

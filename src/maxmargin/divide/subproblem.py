@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.decomposition.rows import GivenRows, NativeRows, Samples
-from maxmargin.decomposition.solver import DualResult, Options, solve
+from maxmargin.decomposition.rows import Frame, GivenRows, NativeRows, Samples
+from maxmargin.decomposition.solver import Decomposition, DualResult, Options, solve
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import Kernel
 from maxmargin.runtime import Control, Status
@@ -25,11 +26,16 @@ IntArray = NDArray[np.int64]
 
 
 class KernelData:
-    """Samples 0 … n−1, which are X[rows], with their kernel; prepared for the core at most once per precision."""
+    """Samples 0 … n−1, which are X[rows], with their kernel; prepared for the core at most once per precision.
 
-    def __init__(self, X: Any, kernel: Kernel, rows: IntArray, dtype: Any, threads: int) -> None:
+    `frame` is that of the data they are a part of, if they are: see Samples.
+    """
+
+    def __init__(
+        self, X: Any, kernel: Kernel, rows: IntArray, dtype: Any, threads: int, frame: Frame | None = None
+    ) -> None:
         self.X, self.kernel, self.rows, self.threads = X, kernel, np.ascontiguousarray(rows, np.int64), threads
-        self.dtype = np.dtype(dtype)
+        self.dtype, self.frame = np.dtype(dtype), frame
         self._prepared: dict[Any, Samples] = {}
         self._lock = threading.Lock()
 
@@ -42,14 +48,16 @@ class KernelData:
             return GivenRows(self.X, self.kernel, rows, dtype, threads)
         with self._lock:
             if dtype not in self._prepared:
-                self._prepared[dtype] = Samples(self.X, self.kernel, self.rows, dtype, self.threads)
+                self._prepared[dtype] = Samples(self.X, self.kernel, self.rows, dtype, self.threads, frame=self.frame)
         return NativeRows(self._prepared[dtype].with_threads(threads), rows)
 
     def restricted(self, ids: IntArray) -> KernelData:
-        """The samples `ids` alone, with copies of their rows."""
+        """The samples `ids` alone, with copies of their rows; kernel values keep their bits."""
         rows = self.rows[ids]
+        source = self.source()
+        frame = source.samples.frame if isinstance(source, NativeRows) else None
         X = self.X[np.ix_(rows, rows)] if self.kernel.name == "precomputed" else self.X[rows]
-        return KernelData(X, self.kernel, np.arange(len(rows)), self.dtype, 1)
+        return KernelData(X, self.kernel, np.arange(len(rows)), self.dtype, 1, frame)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("_prepared", "_lock")}
@@ -68,6 +76,29 @@ def restricted(qp: QP, samples: IntArray) -> QP:
     """The QP of some samples only. Sums of groups are zero for all formulations that are divided, so they stay."""
     at = variables(qp, samples)
     return QP(len(samples), qp.sign[at], qp.center[at], qp.upper[at], qp.group[at], qp.targets)
+
+
+def one_class(qp: QP, samples: IntArray) -> bool:
+    """Whether a classification problem has samples of one sign only."""
+    sign = qp.sign[samples]
+    return qp.n_variables == qp.n and bool((sign == sign[0]).all())
+
+
+def at_zero(qp: QP, source: NativeRows | GivenRows, status: Status) -> DualResult:
+    """alpha = 0 with its gap and violation: what is known of a QP that was not begun."""
+    return Decomposition(qp, source, Options()).result(status)
+
+
+def dual_value(result: DualResult) -> float:
+    return result.objective - result.gap
+
+
+def intercept_of(result: DualResult) -> float:
+    return float(result.multipliers[0]) if len(result.multipliers) else 0.0
+
+
+def worst_violation(results: Sequence[DualResult]) -> float:
+    return float(np.max([r.violation for r in results], initial=0.0))  # NaN if one is unknown
 
 
 @dataclass

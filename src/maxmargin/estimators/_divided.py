@@ -57,24 +57,28 @@ class Divided(KernelMachine):
         check_choice("predict_with", self.predict_with, ["early", "all", "bcm"])
         if self.levels is not None and self.stop_level > self.levels:
             raise ValueError(f"stop_level={self.stop_level} is below the bottom: levels={self.levels}, so give at most that")
+        if not isinstance(self.early, (bool, np.bool_)):
+            raise ValueError(f"early={self.early!r} must be True or False")
+        if self.early and self.levels == 0:
+            raise ValueError("early=True stops at a level, but levels=0 has none: give at least 1, or None for the usual")
         if self.early and self.stop_level:
             raise ValueError(f"early=True chooses the level itself: leave stop_level={self.stop_level} at 0, or early=False")
 
     def _plan(self, n: int, control: Control) -> Plan:
         """Levels for n samples: the paper's unless given, fewer when the bottom clusters would be tiny."""
-        stop = self.stop_level
+        k, stop = int(self.k), int(self.stop_level)  # k^levels would overflow a NumPy integer
         if self.early:
-            stop = 1 if self.k == 1 else max(1, round(np.log(_EARLY_CLUSTERS) / np.log(self.k)))
-        levels = self.levels
+            stop = 1 if k == 1 else max(1, round(np.log(_EARLY_CLUSTERS) / np.log(k)))
+        levels = None if self.levels is None else int(self.levels)
         if levels is None:
             levels = stop if self.early else max(_LEVELS, stop)
             smallest = _SMALLEST if stop > 0 else _SMALLEST_EXACT
-            while levels > 0 and n < smallest * self.k**levels:
+            while levels > 0 and n < smallest * k**levels:
                 levels -= 1
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         deadline = None if control.max_time is None else time.time() + control.max_time
         return Plan(
-            self.k, levels, min(stop, levels), self.sample_size, seed, max_iter=control.max_iter, deadline=deadline,
+            k, levels, min(stop, levels), self.sample_size, seed, max_iter=control.max_iter, deadline=deadline,
             verbose=bool(self.verbose),
         )  # fmt: skip
 
@@ -94,9 +98,8 @@ class Divided(KernelMachine):
             label = model.partition.label
             kept = model.partition.centers.sampled()
             vectors = None if setup.kernel.name == "precomputed" else X[rows.index[kept]]
-            kernel = result.kernel or setup.kernel
             centers = model.partition.centers.renumbered(kept)
-            router = Router(centers, kernel, np.dtype(setup.dtype).name, vectors, rows.index[kept])
+            router = Router(centers, model.partition.kernel, np.dtype(setup.dtype).name, vectors, rows.index[kept])
         sample = np.zeros(X.shape[0], np.int64)
         sample[rows.member] = rows.owner
         cluster = label[sample[support]]
@@ -106,15 +109,15 @@ class Divided(KernelMachine):
             "levels_": result.levels,
             "level_": model.level,
             "support_cluster_": cluster,
-            "cluster_intercept_": model.intercept,
-            "_committee": Committee(router, cluster, model.intercept, trust, prior, regression),
+            "cluster_intercept_": np.where(np.isnan(model.constant), model.intercept, model.constant),
+            "_committee": Committee(router, cluster, model.intercept, model.constant, trust, prior, regression),
         }
 
     def _mean_intercept(self, problems: Sequence[Problem], result: DivideResult) -> FloatArray:
         """One intercept per problem: its cluster's, weighted by size, where there are several."""
         model = result.model
-        if model.partition is None or not self.fit_intercept:
-            return model.intercept[0] if self.fit_intercept else np.zeros(len(problems))
+        if model.partition is None:
+            return np.asarray(model.intercept[0])
         means = []
         for p, problem in enumerate(problems):
             size = np.bincount(model.partition.label[problem.chosen], minlength=len(model.intercept))
@@ -126,12 +129,21 @@ class Divided(KernelMachine):
             super()._publish(result, **attributes)
         finally:
             if result.status in (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK):
-                self.status_ = f"{result.status} at level {attributes['level_']}"
+                level, finished = attributes["level_"], attributes["level_"] == 0 or len(attributes["levels_"]) > 0
+                self.status_ = f"{result.status} {'at level' if finished else 'before the end of level'} {level}"
 
     def _advice(self, result: Result) -> str:
         assert isinstance(result, DivideResult)
         done = ", ".join(f"{row['stage']} {row['level']}" for row in result.levels) or "none"
-        return f"{super()._advice(result)} The model is that of level {result.model.level}; finished: {done}."
+        return f"{super()._advice(result)} The model is of level {result.model.level}; finished: {done}."
+
+    def _linear_coef(self) -> Any:
+        if self._committee.router is not None and self.predict_with != "all":
+            raise AttributeError(
+                f"coef_ does not exist at level_={self.level_} with predict_with={self.predict_with!r}: each cluster has "
+                f"weights of its own; predict_with='all' adds them up"
+            )
+        return super()._linear_coef()
 
     def _decisions(self, X: Any, coef: FloatArray) -> FloatArray:
         """Decision values of each problem for the rows of X, by `predict_with`; rows × problems."""

@@ -33,9 +33,12 @@ class DCSVC(Divided, _KernelClassifier):
 
     Parameters
     ----------
-    C, kernel, degree, gamma, coef0, shrinking, tol, cache_size, class_weight, verbose, decision_function_shape, \
-break_ties, n_jobs, working_set_size, inner_solver
+    C, kernel, degree, gamma, coef0, shrinking, tol, class_weight, verbose, decision_function_shape, break_ties, n_jobs, \
+working_set_size, inner_solver
         As in `maxmargin.SVC`.
+    cache_size : float, default=200
+        Megabytes for kernel rows of the whole problem. Each cluster's problem has half of it, whatever n_jobs is, so that
+        the model does not depend on that.
     k : int, default=4
         Level l has k^l clusters.
     levels : int, optional
@@ -57,9 +60,11 @@ break_ties, n_jobs, working_set_size, inner_solver
     max_iter : int, default=-1
         Limit on solver turns of each subproblem; -1: no limit.
     max_time : float, optional
-        Seconds after which the best level finished is the model; `status_` and `level_` say which.
+        Seconds after which the best level finished is the model; `status_` and `level_` say which. If none is, clusters
+        that were not solved predict their majority (DCSVR: their median).
     callback : callable, optional
-        Called after each level with a dict (level, clusters, objective, bound, n_support, …); a true return value stops.
+        Called after each row of `levels_` with a dict (level, refine, clusters, objective, bound, n_support, …), refine
+        being 1 for that stage; a true return value stops.
     random_state : int, RandomState or None
         Seed of the clusterings. The exact solution depends on it only within `tol`.
 
@@ -68,17 +73,21 @@ break_ties, n_jobs, working_set_size, inner_solver
     support_, support_vectors_, n_support_, dual_coef_, intercept_, classes_, class_weight_, fit_status_, n_iter_
         As in scikit-learn. With multi_class="ovr" dual_coef_ has one row per class.
     level_ : int
-        The level of the model: 0 is the whole problem.
+        The level of the model: 0 is the whole problem. `status_` says if it was not finished.
     levels_ : structured array
-        One row per level, refine and whole: stage, level, clusters, largest (cluster), n_support, objective (of the dual,
-        to be minimised, with K = 0 between clusters), bound (Theorem 1's on the distance to the optimum, estimated on
-        the sample), time_clustering, time_solving.
+        One row per level, refine and whole: stage, level, clusters, largest (cluster), n_support, objective, bound
+        (Theorem 1's on the distance to the optimum, estimated on the sample; NaN where it is unknown), time_clustering,
+        time_solving. objective is the dual function that the stage minimised. In a level that has K = 0 between
+        clusters, so it is not the whole problem's value at the same alpha, and need not fall from level to level.
     support_cluster_ : array
         The cluster of each support vector.
     cluster_intercept_ : array of shape (n_clusters, n_problems)
-        Intercepts of the clusters' machines; the constant of a cluster with samples of one class.
-    status_, objective_, dual_gap_, kkt_violation_, trace_, timings_
-        As in `maxmargin.SVC`; of a level ≥ 1 summed over its clusters.
+        Intercepts of the clusters' machines; the constant of a cluster that predicts one, as it has samples of one class
+        or was not solved.
+    status_, objective_, dual_gap_, kkt_violation_, timings_
+        As in `maxmargin.SVC`; of a level ≥ 1 summed over its clusters. Stopped before the end, status_ names the level.
+    trace_ : structured array
+        What `callback` got.
 
     Examples
     --------
