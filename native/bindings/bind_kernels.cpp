@@ -47,7 +47,8 @@ void bind_points(nb::module_& m, const char* name) {
           nb::arg("degree"), nb::arg("shift"), nb::arg("largest_norm"), nb::arg("threads"))
       .def_prop_ro("shift", [](const Points<T>& p) { return to_numpy(p.shift()); }, nb::rv_policy::move,
                    "What is taken off every sample; empty: nothing.")
-      .def_prop_ro("largest_norm", [](const Points<T>& p) { return double(p.largest_norm()); })
+      .def_prop_ro("largest_norm", [](const Points<T>& p) { return double(p.largest_norm()); },
+                   "RBF: the largest γ|x|², after the shift.")
       .def(
           "like",
           [](const Points<T>& self, const Matrix& x, int threads) {
@@ -100,7 +101,6 @@ void bind_points(nb::module_& m, const char* name) {
             return to_numpy(order);
           },
           nb::arg("rows"), nb::arg("threads"), "Places of `rows` in an order where neighbours are close (dense only).")
-      .def_prop_ro("largest_norm", &Points<T>::largest_norm, "RBF: the largest γ|x|², after the shift.")
       .def(
           "far_share",
           [](const Points<T>& self, In<index_t> rows) {

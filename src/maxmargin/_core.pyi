@@ -72,7 +72,8 @@ class Points32:
         """What is taken off every sample; empty: nothing."""
 
     @property
-    def largest_norm(self) -> float: ...
+    def largest_norm(self) -> float:
+        """RBF: the largest γ|x|², after the shift."""
 
     def like(self, x: Matrix, threads: int) -> Points32:
         """Other samples, scaled and shifted as these."""
@@ -85,10 +86,6 @@ class Points32:
 
     def neighbour_order(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """Places of `rows` in an order where neighbours are close (dense only)."""
-
-    @property
-    def largest_norm(self) -> float:
-        """RBF: the largest γ|x|², after the shift."""
 
     def far_share(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
         """
@@ -109,7 +106,8 @@ class Points64:
         """What is taken off every sample; empty: nothing."""
 
     @property
-    def largest_norm(self) -> float: ...
+    def largest_norm(self) -> float:
+        """RBF: the largest γ|x|², after the shift."""
 
     def like(self, x: Matrix, threads: int) -> Points64:
         """Other samples, scaled and shifted as these."""
@@ -122,10 +120,6 @@ class Points64:
 
     def neighbour_order(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """Places of `rows` in an order where neighbours are close (dense only)."""
-
-    @property
-    def largest_norm(self) -> float:
-        """RBF: the largest γ|x|², after the shift."""
 
     def far_share(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
         """
