@@ -59,6 +59,9 @@ COMMON = [
     ("cache_size", -5, "megabytes"),
     ("max_iter", 0, "-1 for no limit"),
     ("max_iter", 2.5, "-1 for no limit"),
+    ("max_iter", True, "-1 for no limit"),
+    ("shrinking", "no", "True or False"),
+    ("warm_start", 3, "True or False"),
     ("max_time", -1, "seconds"),
     ("max_time", "1h", "seconds"),
     ("max_time", np.nan, "seconds"),
@@ -78,6 +81,7 @@ OWN = [
     (NuSVC, "decision_function_shape", None, "choose one of 'ovr', 'ovo'"),
     (SVC, "class_weight", "even", "choose one of 'balanced'"),
     (SVC, "class_weight", 3, "must be a dict"),
+    (SVC, "fit_intercept", "no", "True or False"),
 ]
 
 

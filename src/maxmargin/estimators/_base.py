@@ -54,7 +54,8 @@ class Machine(BaseEstimator):
 
     def _control(self) -> Control:
         check_number("max_time", self.max_time, low=0, optional=True, remedy="give seconds, or None for no limit")
-        if not isinstance(self.max_iter, numbers.Integral) or self.max_iter < -1 or self.max_iter == 0:
+        whole = isinstance(self.max_iter, numbers.Integral) and not isinstance(self.max_iter, bool)
+        if not whole or self.max_iter < -1 or self.max_iter == 0:
             raise ValueError(f"max_iter={self.max_iter!r} must be a positive integer, or -1 for no limit")
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback={self.callback!r} must be callable with one dict, or None")
@@ -147,6 +148,14 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     known = list(choices)
     if not (isinstance(value, str) and value in known):
         raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(map(repr, known))}")
+
+
+def check_flags(machine: BaseEstimator, *names: str) -> None:
+    """Raise a ValueError unless these parameters are True or False."""
+    for name in names:
+        value = getattr(machine, name)
+        if not isinstance(value, (bool, np.bool_)):
+            raise ValueError(f"{name}={value!r} must be True or False")
 
 
 def encoded_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:

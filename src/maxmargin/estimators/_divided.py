@@ -17,7 +17,7 @@ from maxmargin.divide.early import Committee, Expansion, Router, trust_of
 from maxmargin.divide.levels import DivideAndConquer
 from maxmargin.divide.model import DivideResult, Plan, Problem
 from maxmargin.divide.subproblem import KernelData
-from maxmargin.estimators._base import check_choice, check_number
+from maxmargin.estimators._base import check_choice, check_flags, check_number
 from maxmargin.estimators._kernel import _WORTH_THREADS, KernelMachine, Setup, _row_blocks
 from maxmargin.runtime import Control, Result, Status, run, thread_count
 
@@ -57,8 +57,7 @@ class Divided(KernelMachine):
         check_choice("predict_with", self.predict_with, ["early", "all", "bcm"])
         if self.levels is not None and self.stop_level > self.levels:
             raise ValueError(f"stop_level={self.stop_level} is below the bottom: levels={self.levels}, so give at most that")
-        if not isinstance(self.early, (bool, np.bool_)):
-            raise ValueError(f"early={self.early!r} must be True or False")
+        check_flags(self, "early", "fit_intercept")
         if self.early and self.levels == 0:
             raise ValueError("early=True stops at a level, but levels=0 has none: give at least 1, or None for the usual")
         if self.early and self.stop_level:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.data.rows import DistinctRows, distinct_rows
 from maxmargin.decomposition.rows import GivenRows, NativeRows, Samples
 from maxmargin.decomposition.solver import MB, DualResult, Options, solve
-from maxmargin.estimators._base import Machine, check_choice, check_number
+from maxmargin.estimators._base import Machine, check_choice, check_flags, check_number
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import NAMES, Kernel, checked_block, resolve_gamma
 from maxmargin.runtime import Control, Result, Status, thread_count
@@ -64,6 +64,7 @@ class KernelMachine(Machine):
         check_number("tol", self.tol, low=0, remedy="1e-3 is usual")
         check_number("cache_size", self.cache_size, low=0, remedy="give the megabytes for kernel rows")
         check_number("working_set_size", self.working_set_size, low=2, closed="left", integer=True, optional=True)
+        check_flags(self, "shrinking", "fit_intercept", "warm_start")
         check_choice("inner_solver", self.inner_solver, ["smo", "ipm", "gpm"])
         thread_count(self.n_jobs)
 

@@ -26,6 +26,7 @@ from maxmargin.estimators._base import (
     FloatArray,
     Machine,
     check_choice,
+    check_flags,
     check_number,
     class_weights,
     row_weights,
@@ -278,9 +279,7 @@ class BudgetSVC(ClassifierMixin, Machine):
         check_number("stream_size", self.stream_size, low=1, closed="left", integer=True, optional=True)
         check_choice("maintenance", self.maintenance, MAINTENANCE)
         check_choice("merge_search", self.merge_search, MERGE_SEARCH)
-        for name in ("fit_intercept", "averaging", "refit", "shuffle", "audit"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False")
+        check_flags(self, "fit_intercept", "averaging", "refit", "shuffle", "audit")
         if isinstance(self.gamma, str):
             check_choice("gamma", self.gamma, ["scale", "auto"])
         else:
