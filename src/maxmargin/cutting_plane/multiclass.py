@@ -1,185 +1,145 @@
-"""Crammer & Singer's joint multi-class machine by one cutting plane problem.
+"""Crammer & Singer's joint multi-class machine by cutting planes.
 
-    minimise over W    ½ Σ_k ‖w_k‖² + C Σ_i weight_i · max_k ( [k ≠ y_i] + ⟨w_k − w_{y_i}, x_i⟩ )
+    minimise over W    ½ Σ_c ‖w_c‖² + C Σ_i weight_i · max_c ( [c ≠ y_i] + ⟨w_c − w_{y_i}, x_i⟩ )
 
 The risk is again a sum of convex, piecewise linear functions, so algorithm 1 of Franc & Sonnenburg carries over: the
-cut at W takes, for each sample, the class that attains the maximum. One difference: along a line each sample's loss
-has up to K pieces, so the search brackets the sign change of the slope by bisection and ends on the linear piece,
-where the minimum is known exactly.
+cut at W takes each sample for the class that attains its maximum. Along a line a sample's loss has up to K pieces;
+`_core.joint_search` brackets the minimum by bisection and drops the samples that are straight inside the bracket.
 
-Weights are stored as one vector of K·size numbers (class by class, intercept last). The classes' outputs take one
-pass over X each; an intercept is a constant feature, penalised or free as in the binary problem.
-Stops at a relative gap of tol, certified by the reduced problem's value.
+W is one vector of K·(d + 1) numbers, class by class, each with its intercept last (if there is one), penalised or free
+as in the binary problem. Scores are an array with one row per sample and one column per class.
+Stops at a relative gap of tol, certified by the reduced problem's value. Cost per turn: one pass over X with K outputs
+per row, the rows whose class changed, some five passes over the scores. The result is the same for any number of threads.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Generator
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin.cutting_plane import reduced_qp
-from maxmargin.cutting_plane.certified import Clock, LinearResult
-from maxmargin.cutting_plane.problem import FloatArray, LinearProblem
-from maxmargin.runtime import Status, Turn
+from maxmargin.cutting_plane.bundle import Bundle
+from maxmargin.cutting_plane.certified import FAR, LinearResult
+from maxmargin.cutting_plane.ocas import CANCELLED, Ocas
+from maxmargin.cutting_plane.problem import FloatArray, LinearProblem, Pause
+from maxmargin.runtime import Status
 
-MIX = 0.1
-IDLE = 20
+Classes = NDArray[np.int64]
 
 
-class CrammerSinger:
-    """OCAS for the joint problem. `problem` supplies samples, weights, C and the intercept; its signs are not used."""
+@dataclass
+class JointProblem(LinearProblem):
+    """The samples of a linear problem with one of K labels each; `sign` is not used, m are the scores."""
 
-    def __init__(self, problem: LinearProblem, labels: NDArray[np.intp], classes: int, tol: float) -> None:
-        self.problem, self.labels, self.classes, self.tol = problem, labels, classes, tol
-        self.clock = Clock()
-        self._ones = np.ones(problem.n)
-        self._rows = np.arange(problem.n)
-        self.W = np.zeros((classes, problem.size))
-        self.scores = np.zeros((classes, problem.n))
-        self.objective = problem.C * self._risk(self.scores)
-        self.lower = 0.0
-        self._cuts: list[FloatArray] = []
-        self._offsets: list[float] = []
-        self._idle: list[int] = []
-        self._gram = np.zeros((0, 0))
+    labels: Classes = field(default_factory=lambda: np.empty(0, np.int64))
+    classes: int = 2
 
-    def turns(self) -> Generator[Turn | None, None, Status | None]:
-        self.clock.start()
-        scores = self.scores.copy()
-        rest, last = 0, np.inf
-        if self.problem.free_intercept:
-            self._seed_cuts()
-        while True:
-            self._cut((1 - MIX) * self.scores + MIX * scores)
-            self.clock.lap("cutting plane")
-            reduced = self._reduced()
-            self.clock.lap("reduced problem")
-            yield from self._outputs(reduced, scores)
-            self.clock.lap("outputs")
-            step = self._search(reduced, scores)
-            self.clock.lap("line search")
-            gap = max(0.0, self.objective - self.lower)
-            yield Turn(self.objective, gap, gap / self.objective if self.objective else 0.0, len(self._cuts),
-                       {"lower": self.lower, "step": step})
-            if gap <= self.tol * self.objective:
-                return None
-            rest, last = (rest + 1 if gap >= last else 0), gap
-            if rest >= 30:
-                return Status.STALLED
-            self.clock.start()
+    @classmethod
+    def of(cls, one: LinearProblem, labels: NDArray[np.integer], classes: int) -> JointProblem:
+        """The samples, weights, C and intercept of `one`."""
+        return cls(one.X, one.sign, one.weight, one.C, bias=one.bias, penalised=one.penalised, threads=one.threads,
+                   labels=np.ascontiguousarray(labels, dtype=np.int64), classes=classes)
+
+    @property
+    def size(self) -> int:
+        return self.classes * (self.d + (self.bias != 0))
+
+    @property
+    def free(self) -> slice:
+        return slice(self.d, None, self.d + 1) if self.free_intercept else slice(0, 0)
+
+    def zeros(self) -> FloatArray:
+        return np.zeros((self.n, self.classes))
+
+    def fill(self, w: FloatArray, begin: int, end: int, out: FloatArray) -> None:
+        W = w.reshape(self.classes, -1)
+        shift = self.bias * W[:, -1] if self.bias else np.zeros(self.classes)
+        _core.joint_outputs(self.matrix, np.ascontiguousarray(W[:, : self.d]), shift, begin, end, out, self.threads)
+
+    def risk(self, m: FloatArray) -> float:
+        return self.advance(m, m, 0.0)
+
+    def advance(self, m: FloatArray, q: FloatArray, k: float) -> float:
+        return float(_core.joint_advance(m, q, k, self.labels, self.weight, self.threads))
+
+    def worst(self, m: FloatArray, other: FloatArray, mix: float) -> Classes:
+        """For each sample the class that attains the loss at (1 − mix)·m + mix·other."""
+        out = np.empty(self.n, np.int64)
+        _core.joint_worst(m, other, mix, self.labels, out, self.threads)
+        return out
+
+    def move(self, a: FloatArray, rows: Classes, before: Classes, after: Classes) -> Pause:
+        """Move a cut: samples `rows`, which it took for the classes `before`, are now taken for `after`."""
+        total = np.zeros((self.classes, self.d))
+        step = self.rows_per_call()
+        for begin in range(0, len(rows), step):
+            part = slice(begin, begin + step)
+            where = np.concatenate([before[part], after[part]])
+            order = np.argsort(where, kind="stable")
+            starts = np.searchsorted(where[order], np.arange(self.classes + 1))
+            which = np.concatenate([rows[part], rows[part]])[order]
+            coef = self.weight[which] * np.where(order < len(order) // 2, -1.0, 1.0)
+            _core.joint_add(self.matrix, which, coef, starts, total, self.threads)
+            if begin + step < len(rows):
+                yield
+        A = a.reshape(self.classes, -1)
+        A[:, : self.d] += total
+        if self.bias:
+            weight = self.weight[rows]
+            A[:, -1] += self.bias * (
+                np.bincount(after, weight, self.classes) - np.bincount(before, weight, self.classes)
+            )
+
+
+class CrammerSinger(Ocas):
+    """OCAS for the joint problem. `bundle` holds cuts of an earlier fit on the same rows."""
+
+    problem: JointProblem
+
+    def __init__(
+        self, one: LinearProblem, labels: NDArray[np.integer], classes: int, tol: float, bundle: Bundle | None = None
+    ) -> None:
+        problem = JointProblem.of(one, labels, classes)
+        if bundle is not None:
+            bundle.adopt(problem)
+        super().__init__(problem, tol, bundle=bundle)
+        self._taken = problem.labels.copy()  # the classes that the last cut took the samples for
+
+    def seed_cuts(self) -> None:
+        """Class c taken for class c + 1, for each c: mixed in proportion they balance every free intercept."""
+        problem = self.problem
+        if not problem.free_intercept or self.bundle.count:
+            return
+        for c in range(problem.classes):
+            rows = np.flatnonzero(problem.labels == c)
+            a = np.zeros(problem.size)
+            before = problem.labels[rows]
+            for _ in problem.move(a, rows, before, (before + 1) % problem.classes):
+                pass
+            self.bundle.add(a, float(problem.weight[rows].sum()))
+
+    def _search(self, q: FloatArray, quad: float, lin: float) -> float:
+        problem, C = self.problem, self.problem.C
+        return float(_core.joint_search(
+            self.m, q, problem.labels, problem.weight, quad / C, lin / C, FAR, problem.threads
+        ))
+
+    def _cut(self, margins: FloatArray, fresh: bool) -> Pause:
+        problem, labels, weight = self.problem, self.problem.labels, self.problem.weight
+        taken = problem.worst(self.m, margins, self.mix)
+        offset = float(weight[taken != labels].sum())
+        self._moved += float(weight[taken != self._taken].sum())
+        if fresh or self._moved > CANCELLED * offset:
+            self._taken, self._a, self._moved = labels, np.zeros(problem.size), offset
+        rows = np.flatnonzero(taken != self._taken)
+        yield from problem.move(self._a, rows, self._taken[rows], taken[rows])
+        self._taken = taken
+        self.bundle.add(self._a, offset)
+        self.clock.lap("cutting plane")
 
     def result(self, status: Status) -> LinearResult:
-        gap = max(0.0, self.objective - self.lower)
-        counts = {"passes": self.problem.passes, "pass_seconds": self.problem.pass_seconds}
-        return LinearResult(
-            status=status, objective=self.objective, gap=gap, violation=gap / max(self.objective, 1e-300),
-            timings={**self.clock.seconds, **counts}, w=self.W, lower=self.lower,
-        )
-
-    def _inner(self, U: FloatArray, V: FloatArray) -> float:
-        d = self.problem.d if self.problem.free_intercept else self.problem.size
-        return float(np.sum(U[:, :d] * V[:, :d]))
-
-    def _outputs(self, W: FloatArray, out: FloatArray) -> Generator[None, None, None]:
-        problem = self.problem
-        for k in range(self.classes):
-            shift = float(problem.bias * W[k, -1]) if problem.bias else 0.0
-            w = np.ascontiguousarray(W[k, : problem.d])
-            start = time.perf_counter()
-            _core.linear_outputs(problem.matrix, w, shift, self._ones, 0, problem.n, out[k], problem.threads)
-            problem.pass_seconds += time.perf_counter() - start
-            problem.passes += 1
-            yield
-
-    def _violators(self, scores: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-        """For each sample the class that attains the maximum, and the loss."""
-        own = scores[self.labels, self._rows]
-        losses = scores + 1.0
-        losses[self.labels, self._rows] = own
-        losses -= own
-        worst = np.argmax(losses, axis=0)
-        return worst, losses[worst, self._rows]
-
-    def _risk(self, scores: FloatArray) -> float:
-        return float(self.problem.weight @ self._violators(scores)[1])
-
-    def _seed_cuts(self) -> None:
-        """Class c taken for class c + 1, for each c: mixed in proportion they balance every free intercept."""
-        for c in range(self.classes):
-            self._add(np.where(self.labels == c, (c + 1) % self.classes, self.labels))
-
-    def _cut(self, scores: FloatArray) -> None:
-        self._add(self._violators(scores)[0])
-
-    def _add(self, worst: NDArray[np.intp]) -> None:
-        """The cut in which sample i is taken for class worst_i."""
-        problem = self.problem
-        wrong = np.flatnonzero((worst != self.labels) & (problem.weight > 0))
-        a = np.zeros((self.classes, problem.size))
-        for k in range(self.classes):
-            for rows, sign in ((wrong[worst[wrong] == k], -1.0), (wrong[self.labels[wrong] == k], 1.0)):
-                for _ in problem.add(a[k], rows, sign * problem.weight[rows]):
-                    pass
-        row = np.array([self._inner(c, a) for c in [*self._cuts, a]])
-        t = len(self._cuts)
-        gram = np.zeros((t + 1, t + 1))
-        gram[:t, :t], gram[t, :], gram[:, t] = self._gram, row, row
-        self._gram = gram
-        self._cuts.append(a)
-        self._offsets.append(float(problem.weight[wrong].sum()))
-        self._idle.append(0)
-
-    def _reduced(self) -> FloatArray:
-        problem, C = self.problem, self.problem.C
-        offsets = np.array(self._offsets)
-        free = np.array([c[:, -1] for c in self._cuts]).T if problem.free_intercept else None
-        beta, shift = reduced_qp.solve(self._gram, offsets, C, free, self.lower)
-        total = np.tensordot(beta, np.array(self._cuts), axes=1)
-        W = -C * total
-        if free is not None:
-            W[:, -1] = shift
-        value, norm = C * float(beta @ offsets), self._inner(W, W)
-        self.lower = max(self.lower, value - 0.5 * norm - problem.rounding(value + norm))
-        used = beta * offsets > 1e-9 * float(beta @ offsets)
-        self._idle = [0 if hit else idle + 1 for hit, idle in zip(used, self._idle)]
-        if max(self._idle) >= IDLE:
-            keep = [j for j, idle in enumerate(self._idle) if idle < IDLE]
-            self._cuts = [self._cuts[j] for j in keep]
-            self._offsets = [self._offsets[j] for j in keep]
-            self._idle = [self._idle[j] for j in keep]
-            self._gram = self._gram[np.ix_(keep, keep)]
-        return W
-
-    def _search(self, W: FloatArray, scores: FloatArray) -> float:
-        """Exact search along self.W + k(W − self.W), k ≥ 0."""
-        problem, step, q = self.problem, W - self.W, scores - self.scores
-        quad, lin = self._inner(step, step), self._inner(self.W, step)
-        own = q[self.labels, self._rows]
-
-        def slope(k: float) -> tuple[float, float]:
-            worst, _ = self._violators(self.scores + k * q)
-            rise = problem.C * float(problem.weight @ (q[worst, self._rows] - own))
-            return quad * k + lin + rise, lin + rise
-
-        if slope(0.0)[0] >= 0:
-            return 0.0
-        low, high = 0.0, 1.0
-        while slope(high)[0] < 0 and high < 1e6:
-            low, high = high, 2 * high
-        for _ in range(60):
-            k = 0.5 * (low + high)
-            value, constant = slope(k)
-            ramp = -constant / quad if quad > 0 else k
-            if low <= ramp <= high and slope(ramp)[1] == constant:
-                k = ramp
-                break
-            low, high = (k, high) if value < 0 else (low, k)
-        moved = self.scores + k * q
-        objective = 0.5 * self._inner(self.W + k * step, self.W + k * step) + problem.C * self._risk(moved)
-        if objective < self.objective:
-            self.W, self.scores, self.objective = self.W + k * step, moved, objective
-        return k
+        result = super().result(status)
+        result.w = result.w.reshape(self.problem.classes, -1)
+        return result

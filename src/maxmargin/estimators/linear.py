@@ -225,7 +225,10 @@ class LinearSVC(ClassifierMixin, Machine):
         if self.multi_class == "crammer_singer" and self.loss != "hinge":
             raise ValueError(f"loss={self.loss!r} is not defined for multi_class='crammer_singer': use loss='hinge'")
         if self.multi_class == "crammer_singer" and self.solver not in ("auto", "ocas"):
-            raise ValueError(f"solver={self.solver!r} cannot do multi_class='crammer_singer': use 'auto' or 'ocas'")
+            raise ValueError(
+                f"solver={self.solver!r} cannot do multi_class='crammer_singer': the joint problem is solved by optimised "
+                "cutting planes only; use solver='auto' or 'ocas'"
+            )
 
     def _problem(self, data: _Data, positive: int, threads: int | None = None) -> LinearProblem:
         scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
@@ -249,8 +252,8 @@ class LinearSVC(ClassifierMixin, Machine):
         """The solver of the whole fit: binary, one-vs-rest or joint. `memory` has what earlier fits left per class."""
         count = len(data.classes)
         seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(1 << 31))
-        if count > 2 and self.multi_class == "crammer_singer":
-            return CrammerSinger(self._problem(data, 0), data.labels, count, self.tol)
+        if self.multi_class == "crammer_singer":
+            return CrammerSinger(self._problem(data, 0), data.labels, count, self.tol, memory.get(0, (None,))[0])
         threads = thread_count(self.n_jobs)
         stored = data.X.nnz if sp.issparse(data.X) else data.X.size
         workers = min(threads, count) if count > 2 and stored >= SIDE_BY_SIDE else 1
@@ -274,11 +277,11 @@ class LinearSVC(ClassifierMixin, Machine):
         same = bool(key) and key == self._fingerprint(data)
         scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
         points = np.hstack([self.coef_, self.intercept_[:, None] / scaling]) if self.fit_intercept else self.coef_
-        return {k: (bundles[k] if same else None, w.astype(np.float64)) for k, w in enumerate(points)}
+        return {k: (bundles[k] if same and k < len(bundles) else None, w.astype(np.float64)) for k, w in enumerate(points)}
 
     def _fingerprint(self, data: _Data) -> str:
         """Cuts may be reused only where every sample, label and weight is the same."""
-        digest = hashlib.blake2b(repr((self.loss, self.fit_intercept, self.intercept_scaling)).encode())
+        digest = hashlib.blake2b(repr((self.loss, self.multi_class, self.fit_intercept, self.intercept_scaling)).encode())
         arrays = (data.X.data, data.X.indices, data.X.indptr) if sp.issparse(data.X) else (data.X,)
         for array in (*arrays, data.labels, data.weight):
             digest.update(repr((array.shape, array.dtype.str)).encode())
@@ -287,6 +290,8 @@ class LinearSVC(ClassifierMixin, Machine):
 
     def _finish(self, result: LinearResult, data: _Data) -> None:
         weights = np.atleast_2d(result.w)
+        if len(weights) == len(data.classes) == 2:  # the joint problem: as in the binary one, the difference decides
+            weights = weights[1:] - weights[:1]
         d = data.X.shape[1]
         scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
         intercept = weights[:, -1] * scaling if self.fit_intercept else np.zeros(len(weights))
