@@ -6,9 +6,13 @@
 // sums of rows class by class, so that no result depends on the number of threads.
 #pragma once
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <numeric>
 #include <vector>
 
-#include "cutting_plane.hpp"
+#include "cutting_plane_descent.hpp"
 
 namespace maxmargin::linear {
 
@@ -151,7 +155,60 @@ inline double joint_search(const double* s, const double* q, const index_t* labe
       for (Open& o : open) o.high = o.now;
     }
   }
-  return open.empty() && quad > 0 ? std::min(std::max(-straight / quad, low), high) : high;
+  const double k = open.empty() && quad > 0 ? std::min(std::max(-straight / quad, low), high) : high;
+  return std::min(k, far);
+}
+
+// Dual coordinate descent for the joint machine, all classes of one sample at a time (Keerthi et al., KDD 2008):
+//
+//   minimise  ½ Σ_c ‖v_c‖² + Σ_ic (offset_c + [c != y_i]) beta_ic,   v_c = Σ_i beta_ic x̃_i,
+//   Σ_c beta_ic = 0,   beta_ic <= 0 for c != y_i,   beta_iy <= upper_i
+//
+// x̃ = (x, bias) carries a constant feature when bias != 0. A sample's minimiser is beta_c = min(bound_c, (level - g_c) / A)
+// with A = ‖x̃_i‖² and the level at which they add up to zero: found by sorting the levels at which bounds are met.
+// One epoch, in random order.
+inline void joint_epoch(const Matrix& matrix, const index_t* label, const double* upper, const double* norms,
+                        double bias, const double* offset, double* beta, double* v, index_t classes,
+                        std::uint64_t seed) {
+  std::visit(
+      [&](const auto& x) {
+        const index_t size = x.cols + (bias != 0 ? 1 : 0);
+        Random random{seed};
+        std::vector<index_t> order(x.rows);
+        std::iota(order.begin(), order.end(), index_t(0));
+        std::vector<double> grad(classes), bends(classes);
+        for (index_t k = 0; k < x.rows; ++k) {
+          std::swap(order[k], order[k + random.below(x.rows - k)]);
+          const index_t i = order[k], own = label[i];
+          const double curve = norms[i] + bias * bias;
+          if (upper[i] <= 0 || curve <= 0) continue;
+          double* b = beta + i * classes;
+          for (index_t c = 0; c < classes; ++c) {
+            double f = row_dot(x, i, v + c * size) + offset[c];
+            if (bias != 0) f += bias * v[c * size + x.cols];
+            grad[c] = f + (c != own) - curve * b[c];
+            bends[c] = grad[c] + (c == own ? curve * upper[i] : 0.0);
+          }
+          std::sort(bends.begin(), bends.end(), std::greater<double>());
+          double level = bends[0] - curve * upper[i];
+          index_t count = 1;
+          while (count < classes && level < double(count) * bends[count]) level += bends[count++];
+          level /= double(count);
+          double total = 0;  // of the other classes; the own one balances it exactly
+          for (index_t c = 0; c < classes; ++c)
+            if (c != own) total -= (grad[c] = std::min(0.0, (level - grad[c]) / curve));
+          const double shrink = total > upper[i] ? upper[i] / total : 1.0;
+          grad[own] = total;
+          for (index_t c = 0; c < classes; ++c) {
+            const double step = shrink * grad[c] - b[c];
+            if (step == 0) continue;
+            b[c] += step;
+            row_add(x, i, step, v + c * size);
+            if (bias != 0) v[c * size + x.cols] += step * bias;
+          }
+        }
+      },
+      matrix);
 }
 
 }  // namespace maxmargin::linear

@@ -15,7 +15,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _core
-from maxmargin.cutting_plane import SOLVERS, CrammerSinger, LinearProblem, LinearResult, OneVsRest, drive, make
+from maxmargin.cutting_plane import (
+    SOLVERS,
+    CrammerSinger,
+    LinearProblem,
+    LinearResult,
+    OneVsRest,
+    TwoClasses,
+    drive,
+    make,
+)
 from maxmargin.data.libsvm import cache_libsvm
 from maxmargin.data.matrix import as_matrix, compacted
 from maxmargin.estimators._base import (
@@ -51,7 +60,8 @@ class LinearSVC(ClassifierMixin, Machine):
     tol : float, default=1e-4
         Relative duality gap (objective − lower bound) / objective at which to stop.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        One binary problem per class, or one joint problem (hinge loss; solved by cutting planes).
+        One binary problem per class, or one joint problem (hinge loss only; solver "auto" or "ocas"). For two classes
+        the joint problem is the binary one at twice C, and `coef_` the difference of the classes' weights.
     fit_intercept : bool, default=True
     intercept_scaling : float or None, default=None
         None: the intercept is free, as the SVM has it. A number: the intercept is the weight of a constant feature of
@@ -252,19 +262,22 @@ class LinearSVC(ClassifierMixin, Machine):
         """The solver of the whole fit: binary, one-vs-rest or joint. `memory` has what earlier fits left per class."""
         count = len(data.classes)
         seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(1 << 31))
-        if self.multi_class == "crammer_singer":
-            return CrammerSinger(self._problem(data, 0), data.labels, count, self.tol, memory.get(0, (None,))[0])
+        joint = self.multi_class == "crammer_singer"
+        if count > 2 and joint:
+            return CrammerSinger(self._problem(data, 0), data.labels, count, self.tol, seed=seed,
+                                 bundle=memory.get(0, (None,))[0])
         threads = thread_count(self.n_jobs)
         stored = data.X.nnz if sp.issparse(data.X) else data.X.size
         workers = min(threads, count) if count > 2 and stored >= SIDE_BY_SIDE else 1
 
         def build(k: int) -> Any:
             problem = self._problem(data, k if count > 2 else 1, threads // workers)
+            problem.C *= 2 if joint else 1
             bundle, start = memory.get(k, (None, None))
             return make(problem, self.tol, self.solver, seed=seed, bundle=bundle, start=start)
 
         if count == 2:
-            return build(0)
+            return TwoClasses(build(0)) if joint else build(0)
         return OneVsRest(build, count, workers=workers, ordered=self.max_iter >= 0)
 
     def _recall(self, data: _Data) -> Memory:
@@ -290,8 +303,6 @@ class LinearSVC(ClassifierMixin, Machine):
 
     def _finish(self, result: LinearResult, data: _Data) -> None:
         weights = np.atleast_2d(result.w)
-        if len(weights) == len(data.classes) == 2:  # the joint problem: as in the binary one, the difference decides
-            weights = weights[1:] - weights[:1]
         d = data.X.shape[1]
         scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
         intercept = weights[:, -1] * scaling if self.fit_intercept else np.zeros(len(weights))
