@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
-#include <numeric>
 #include <vector>
 
 #include "cutting_plane_descent.hpp"
@@ -166,20 +165,18 @@ inline double joint_search(const double* s, const double* q, const index_t* labe
 //
 // x̃ = (x, bias) carries a constant feature when bias != 0. A sample's minimiser is beta_c = min(bound_c, (level - g_c) / A)
 // with A = ‖x̃_i‖² and the level at which they add up to zero: found by sorting the levels at which bounds are met.
-// One epoch, in random order.
-inline void joint_epoch(const Matrix& matrix, const index_t* label, const double* upper, const double* norms,
-                        double bias, const double* offset, double* beta, double* v, index_t classes,
-                        std::uint64_t seed) {
+// One epoch over rows[0..count), which it shuffles.
+inline void joint_epoch(const Matrix& matrix, index_t* rows, index_t count, const index_t* label, const double* upper,
+                        const double* norms, double bias, const double* offset, double* beta, double* v,
+                        index_t classes, std::uint64_t seed) {
   std::visit(
       [&](const auto& x) {
         const index_t size = x.cols + (bias != 0 ? 1 : 0);
         Random random{seed};
-        std::vector<index_t> order(x.rows);
-        std::iota(order.begin(), order.end(), index_t(0));
         std::vector<double> grad(classes), bends(classes);
-        for (index_t k = 0; k < x.rows; ++k) {
-          std::swap(order[k], order[k + random.below(x.rows - k)]);
-          const index_t i = order[k], own = label[i];
+        for (index_t k = 0; k < count; ++k) {
+          std::swap(rows[k], rows[k + random.below(count - k)]);
+          const index_t i = rows[k], own = label[i];
           const double curve = norms[i] + bias * bias;
           if (upper[i] <= 0 || curve <= 0) continue;
           double* b = beta + i * classes;
@@ -191,9 +188,9 @@ inline void joint_epoch(const Matrix& matrix, const index_t* label, const double
           }
           std::sort(bends.begin(), bends.end(), std::greater<double>());
           double level = bends[0] - curve * upper[i];
-          index_t count = 1;
-          while (count < classes && level < double(count) * bends[count]) level += bends[count++];
-          level /= double(count);
+          index_t met = 1;
+          while (met < classes && level < double(met) * bends[met]) level += bends[met++];
+          level /= double(met);
           double total = 0;  // of the other classes; the own one balances it exactly
           for (index_t c = 0; c < classes; ++c)
             if (c != own) total -= (grad[c] = std::min(0.0, (level - grad[c]) / curve));

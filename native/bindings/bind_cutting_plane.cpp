@@ -190,15 +190,15 @@ double joint_search_step(In2<double> s, In2<double> q, In<index_t> label, Double
                       threads);
 }
 
-void joint_epoch_step(const Matrix& x, In<index_t> label, Doubles upper, Doubles norms, double bias, Doubles offset,
-                      InOut2<double> beta, InOut2<double> v, std::uint64_t seed) {
+void joint_epoch_step(const Matrix& x, InOut<index_t> which, In<index_t> label, Doubles upper, Doubles norms,
+                      double bias, Doubles offset, InOut2<double> beta, InOut2<double> v, std::uint64_t seed) {
   const std::size_t n = std::size_t(rows(x)), classes = v.shape(0);
   need(label.shape(0) == n && upper.shape(0) == n && norms.shape(0) == n && offset.shape(0) == classes &&
            beta.shape(0) == n && beta.shape(1) == classes && index_t(v.shape(1)) == cols(x) + (bias != 0 ? 1 : 0),
        "joint_epoch: shapes do not match");
   nb::gil_scoped_release release;
-  joint_epoch(x, label.data(), upper.data(), norms.data(), bias, offset.data(), beta.data(), v.data(),
-              index_t(classes), seed);
+  joint_epoch(x, which.data(), index_t(which.shape(0)), label.data(), upper.data(), norms.data(), bias, offset.data(),
+              beta.data(), v.data(), index_t(classes), seed);
 }
 
 }  // namespace
@@ -237,9 +237,9 @@ void bind_cutting_plane(nb::module_& m) {
         "s += k*q; the joint risk there.");
   m.def("joint_search", &joint_search_step, "s"_a, "q"_a, "label"_a, "weight"_a, "quad"_a, "lin"_a, "far"_a,
         "threads"_a, "argmin over 0 <= k <= far of quad/2 k^2 + lin k + joint risk at s + k q, exactly.");
-  m.def("joint_epoch", &joint_epoch_step, "x"_a, "label"_a, "upper"_a, "norms"_a, "bias"_a, "offset"_a,
-        "beta"_a.noconvert(), "v"_a.noconvert(), "seed"_a,
-        "One epoch of dual coordinate descent for the joint problem: beta (n x K) and the sums v = beta' x.");
+  m.def("joint_epoch", &joint_epoch_step, "x"_a, "rows"_a.noconvert(), "label"_a, "upper"_a, "norms"_a, "bias"_a,
+        "offset"_a, "beta"_a.noconvert(), "v"_a.noconvert(), "seed"_a,
+        "Dual descent for the joint problem, once over the rows: beta (n x K) and the sums v = beta' x. Shuffles rows.");
   m.def("descent_epoch", &descent_step, "x"_a, "active"_a.noconvert(), "count"_a, "sign"_a, "upper"_a, "diag"_a,
         "norms"_a, "bias"_a, "offset"_a, "above"_a, "below"_a, "alpha"_a.noconvert(), "w"_a.noconvert(), "seed"_a,
         "One epoch of dual coordinate descent over active[:count]: (rows left, largest, smallest projected gradient).");

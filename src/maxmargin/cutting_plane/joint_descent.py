@@ -17,8 +17,8 @@ from maxmargin import _core
 from maxmargin.cutting_plane.joint_problem import JointProblem
 from maxmargin.cutting_plane.problem import FloatArray, Pause
 
-EPOCHS = 20  # per turn, at most
-BUDGET = 4_000_000  # products per turn, in some 10 ms: what the reduced problem of the same turn takes
+EPOCHS = 50  # per turn, at most
+BUDGET = 10_000_000  # products per turn, in some 10 ms: what the reduced problem of the same turn takes
 
 
 class JointDescent:
@@ -37,14 +37,15 @@ class JointDescent:
         self._centre = np.zeros(problem.classes)
         self._beta = problem.zeros()
         self._v = np.zeros(problem.size).reshape(problem.classes, -1)
-        self._epochs = int(np.clip(BUDGET // (problem.classes * max(problem.stored, problem.n)), 1, EPOCHS))
+        self._active = np.arange(problem.n)
 
     def descend(self) -> Pause:
-        """Some epochs over all samples."""
+        """Some epochs over the active samples."""
         problem = self.problem
-        for _ in range(self._epochs):
-            _core.joint_epoch(problem.matrix, problem.labels, self._upper, self._norms, self._feature, self._centre,
-                              self._beta, self._v, self._seed)
+        work = problem.classes * max(problem.stored // problem.n, 1) * max(len(self._active), 1)
+        for _ in range(int(np.clip(BUDGET // work, 1, EPOCHS))):
+            _core.joint_epoch(problem.matrix, self._active, problem.labels, self._upper, self._norms, self._feature,
+                              self._centre, self._beta, self._v, self._seed)
             self._seed += 1
             yield
         if problem.free_intercept:
@@ -56,6 +57,12 @@ class JointDescent:
         if self.problem.free_intercept:
             W[:, -1] = self._centre / self.problem.bias
         return W.ravel()
+
+    def choose(self, scores: FloatArray) -> None:
+        """Active next: samples with duals, and those that violate the margin at the scores of `point`."""
+        problem = self.problem
+        own = self._beta[np.arange(problem.n), problem.labels]
+        self._active = np.flatnonzero((own > 0) | (problem.worst(scores, scores, 0.0) != problem.labels))
 
     def cut(self) -> tuple[FloatArray, float]:
         """beta as a cut of the risk, free intercepts balanced."""

@@ -28,8 +28,9 @@ from maxmargin.cutting_plane.ocas import CANCELLED, Ocas
 from maxmargin.cutting_plane.problem import FloatArray, LinearProblem, Pause
 from maxmargin.runtime import Status, Turn
 
-BEHIND = 2.0  # the gap of descent's own bound, in units of the gap of all cuts, that counts as behind
-PATIENCE = 3  # turns in a row; where descent is of use it leads from the first turns on
+BEHIND = 2.0  # the gap of descent's own bound, in units of the gap of all cuts, that counts as behind,
+CATCH_UP = 0.7  # unless it has become smaller by this factor in one turn
+PATIENCE = 3  # turns behind in a row; where descent is of use it leads from the first turns on
 
 
 class CrammerSinger(Ocas):
@@ -47,7 +48,7 @@ class CrammerSinger(Ocas):
         super().__init__(problem, tol, bundle=bundle)
         self._taken = problem.labels  # the classes that the last cut took the samples for
         self._descent: JointDescent | None = JointDescent(problem, seed)
-        self._behind = 0
+        self._behind, self._own_gap = 0, np.inf
 
     def seed_cuts(self) -> None:
         """Class c taken for class c + 1, for each c: mixed in proportion they balance every free intercept."""
@@ -91,8 +92,10 @@ class CrammerSinger(Ocas):
         w = descent.point()
         yield from problem.outputs(w, scores)
         self.improve(w, scores)
+        descent.choose(scores)
         gap = self.objective - (C * b - 0.5 * C * C * problem.inner(a, a))
-        self._behind = self._behind + 1 if gap > BEHIND * self.gap else 0
+        late = gap > max(BEHIND * self.gap, CATCH_UP * self._own_gap)
+        self._behind, self._own_gap = self._behind + 1 if late else 0, gap
         if self._behind >= PATIENCE:
             self._descent = None
 
