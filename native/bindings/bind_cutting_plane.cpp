@@ -4,6 +4,7 @@
 #include "cutting_plane.hpp"
 #include "cutting_plane_descent.hpp"
 #include "cutting_plane_gram.hpp"
+#include "cutting_plane_joint.hpp"
 #include "cutting_plane_search.hpp"
 
 namespace maxmargin {
@@ -143,6 +144,63 @@ void norms_step(const Matrix& x, InOut<double> out, int threads) {
   row_norms(x, out.data(), threads);
 }
 
+void joint_outputs_step(const Matrix& x, In2<double> w, Doubles shift, index_t begin, index_t end, InOut2<double> out,
+                        int threads) {
+  const std::size_t n = std::size_t(rows(x)), classes = w.shape(0);
+  need(index_t(w.shape(1)) == cols(x) && shift.shape(0) == classes && out.shape(0) == n && out.shape(1) == classes &&
+           0 <= begin && end <= index_t(n),
+       "joint_outputs: shapes do not match");
+  nb::gil_scoped_release release;
+  joint_outputs(x, w.data(), shift.data(), index_t(classes), begin, end, out.data(), threads);
+}
+
+void joint_add_step(const Matrix& x, In<index_t> which, Doubles coef, In<index_t> starts, InOut2<double> sum,
+                    int threads) {
+  const std::size_t classes = sum.shape(0);
+  need(which.shape(0) == coef.shape(0) && index_t(sum.shape(1)) == cols(x) && starts.shape(0) == classes + 1 &&
+           starts(classes) == index_t(which.shape(0)),
+       "joint_add: shapes do not match");
+  nb::gil_scoped_release release;
+  joint_add(x, which.data(), coef.data(), starts.data(), index_t(classes), sum.data(), threads);
+}
+
+void joint_worst_step(In2<double> s, In2<double> other, double mix, In<index_t> label, InOut<index_t> out, int threads) {
+  const std::size_t n = s.shape(0), classes = s.shape(1);
+  need(other.shape(0) == n && other.shape(1) == classes && label.shape(0) == n && out.shape(0) == n,
+       "joint_worst: shapes do not match");
+  nb::gil_scoped_release release;
+  joint_worst(s.data(), other.data(), mix, label.data(), index_t(n), index_t(classes), out.data(), threads);
+}
+
+double joint_advance_step(InOut2<double> s, In2<double> q, double k, In<index_t> label, Doubles weight, int threads) {
+  const std::size_t n = s.shape(0), classes = s.shape(1);
+  need(q.shape(0) == n && q.shape(1) == classes && label.shape(0) == n && weight.shape(0) == n,
+       "joint_advance: shapes do not match");
+  nb::gil_scoped_release release;
+  return joint_advance(s.data(), q.data(), k, label.data(), weight.data(), index_t(n), index_t(classes), threads);
+}
+
+double joint_search_step(In2<double> s, In2<double> q, In<index_t> label, Doubles weight, double quad, double lin,
+                         double far, int threads) {
+  const std::size_t n = s.shape(0), classes = s.shape(1);
+  need(q.shape(0) == n && q.shape(1) == classes && label.shape(0) == n && weight.shape(0) == n,
+       "joint_search: shapes do not match");
+  nb::gil_scoped_release release;
+  return joint_search(s.data(), q.data(), label.data(), weight.data(), quad, lin, far, index_t(n), index_t(classes),
+                      threads);
+}
+
+void joint_epoch_step(const Matrix& x, InOut<index_t> which, In<index_t> label, Doubles upper, Doubles norms,
+                      double bias, Doubles offset, InOut2<double> beta, InOut2<double> v, std::uint64_t seed) {
+  const std::size_t n = std::size_t(rows(x)), classes = v.shape(0);
+  need(label.shape(0) == n && upper.shape(0) == n && norms.shape(0) == n && offset.shape(0) == classes &&
+           beta.shape(0) == n && beta.shape(1) == classes && index_t(v.shape(1)) == cols(x) + (bias != 0 ? 1 : 0),
+       "joint_epoch: shapes do not match");
+  nb::gil_scoped_release release;
+  joint_epoch(x, which.data(), index_t(which.shape(0)), label.data(), upper.data(), norms.data(), bias, offset.data(),
+              beta.data(), v.data(), index_t(classes), seed);
+}
+
 }  // namespace
 
 void bind_cutting_plane(nb::module_& m) {
@@ -169,6 +227,19 @@ void bind_cutting_plane(nb::module_& m) {
         "m += k*q; the risk there.");
   m.def("hinge_search", &search_step, "m"_a, "q"_a, "weight"_a, "quad"_a, "lin"_a, "threads"_a,
         "argmin over k >= 0 of quad/2 k^2 + lin k + sum of weight * max(0, 1 - m - k q), exactly.");
+  m.def("joint_outputs", &joint_outputs_step, "x"_a, "w"_a, "shift"_a, "begin"_a, "end"_a, "out"_a.noconvert(),
+        "threads"_a, "out[i, c] = <x_i, w_c> + shift_c for begin <= i < end.");
+  m.def("joint_add", &joint_add_step, "x"_a, "rows"_a, "coef"_a, "starts"_a, "sum"_a.noconvert(), "threads"_a,
+        "sum[c] += sum of coef_k * x[rows_k] over starts_c <= k < starts_{c+1}.");
+  m.def("joint_worst", &joint_worst_step, "s"_a, "other"_a, "mix"_a, "label"_a, "out"_a.noconvert(), "threads"_a,
+        "out_i = the class with the largest joint loss at scores (1-mix)*s + mix*other.");
+  m.def("joint_advance", &joint_advance_step, "s"_a.noconvert(), "q"_a, "k"_a, "label"_a, "weight"_a, "threads"_a,
+        "s += k*q; the joint risk there.");
+  m.def("joint_search", &joint_search_step, "s"_a, "q"_a, "label"_a, "weight"_a, "quad"_a, "lin"_a, "far"_a,
+        "threads"_a, "argmin over 0 <= k <= far of quad/2 k^2 + lin k + joint risk at s + k q, exactly.");
+  m.def("joint_epoch", &joint_epoch_step, "x"_a, "rows"_a.noconvert(), "label"_a, "upper"_a, "norms"_a, "bias"_a,
+        "offset"_a, "beta"_a.noconvert(), "v"_a.noconvert(), "seed"_a,
+        "Dual descent for the joint problem, once over the rows: beta (n x K) and the sums v = beta' x. Shuffles rows.");
   m.def("descent_epoch", &descent_step, "x"_a, "active"_a.noconvert(), "count"_a, "sign"_a, "upper"_a, "diag"_a,
         "norms"_a, "bias"_a, "offset"_a, "above"_a, "below"_a, "alpha"_a.noconvert(), "w"_a.noconvert(), "seed"_a,
         "One epoch of dual coordinate descent over active[:count]: (rows left, largest, smallest projected gradient).");

@@ -100,6 +100,23 @@ def test_crammer_singer_matches_scikit_learn(fit_intercept):
     assert ours.lower_bound_ <= values[1] * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_crammer_singer_of_two_classes_matches_scikit_learn(fit_intercept):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4)) + 0.3
+    y = np.where(X[:, 0] + rng.normal(size=200) > 0, "b", "a")
+    kind = {"multi_class": "crammer_singer", "fit_intercept": fit_intercept, "intercept_scaling": 1.0}
+    ours = LinearSVC(tol=1e-8, **kind).fit(X, y)
+    theirs = Liblinear(tol=1e-9, max_iter=100_000, **kind).fit(X, y)
+    assert ours.coef_.shape == (1, 4) and ours.intercept_.shape == (1,)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-4)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=2e-4)
+    assert (ours.predict(X) == theirs.predict(X)).all()
+    # Two classes whose weights differ in sign only: half the binary problem at twice C.
+    binary = LinearSVC(2.0, tol=1e-8, fit_intercept=fit_intercept, intercept_scaling=1.0).fit(X, y)
+    assert ours.objective_ == pytest.approx(0.5 * binary.objective_, rel=1e-7)
+
+
 def test_crammer_singer_with_free_intercepts_is_no_worse_than_with_penalised_ones():
     X, y = make_blobs(120, 3, centers=3, cluster_std=5.0, random_state=1)
     X = (X - X.mean(0)) / X.std(0) + 1.0

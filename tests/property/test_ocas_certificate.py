@@ -182,6 +182,7 @@ def test_limits_are_honest():
         ({"class_weight": {5: 1.0}}, r"\[5\]"), ({"n_jobs": 0}, "n_jobs=0"),
         ({"multi_class": "crammer_singer", "loss": "squared_hinge"}, "crammer_singer"),
         ({"multi_class": "crammer_singer", "solver": "newton"}, "solver='newton'"),
+        ({"multi_class": "crammer_singer", "solver": "cpa"}, "optimised cutting planes only"),
     ],
 )
 def test_bad_parameters_are_named_and_change_nothing(options, message):

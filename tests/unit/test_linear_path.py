@@ -50,3 +50,18 @@ def test_paths_of_several_classes(multi_class: str) -> None:
     for C, model in zip((0.1, 1.0), models):
         alone = LinearSVC(C, multi_class=multi_class, tol=1e-4).fit(X3, y3)
         assert model.objective_ == pytest.approx(alone.objective_, rel=5e-4)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_the_joint_problem_reuses_its_cuts(fit_intercept: bool) -> None:
+    options = {"multi_class": "crammer_singer", "tol": 1e-4, "fit_intercept": fit_intercept}
+    cold = LinearSVC(1.2, **options).fit(X3, y3)
+    model = LinearSVC(1.0, warm_start=True, **options).fit(X3, y3)
+    model.set_params(C=1.2).fit(X3, y3)
+    along = LinearSVC(**options).path(X3, y3, [1.0, 1.2])[1]
+    for warm in (model, along):
+        assert warm.status_ == "converged" and warm.n_iter_ < 0.75 * cold.n_iter_
+        assert warm.trace_["gap"][0] < 0.1 * cold.trace_["gap"][0]
+        assert warm.lower_bound_ <= cold.objective_ and cold.lower_bound_ <= warm.objective_
+    model.set_params(multi_class="ovr").fit(X3, y3)  # cuts of another problem
+    assert model.lower_bound_ <= LinearSVC(1.2, tol=1e-6, fit_intercept=fit_intercept).fit(X3, y3).objective_

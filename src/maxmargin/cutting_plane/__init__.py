@@ -1,9 +1,12 @@
 """Linear machines with a certificate (seed: Franc & Sonnenburg 2008): cutting planes, Newton steps, dual descent."""
 
 from maxmargin.cutting_plane.certified import LinearResult
-from maxmargin.cutting_plane.multiclass import CrammerSinger
+from maxmargin.cutting_plane.multiclass import CrammerSinger, TwoClasses
 from maxmargin.cutting_plane.one_vs_rest import OneVsRest
 from maxmargin.cutting_plane.problem import LinearProblem
 from maxmargin.cutting_plane.solver import SOLVERS, choose, drive, make, solve
 
-__all__ = ["SOLVERS", "CrammerSinger", "LinearProblem", "LinearResult", "OneVsRest", "choose", "drive", "make", "solve"]
+__all__ = [
+    "SOLVERS", "CrammerSinger", "LinearProblem", "LinearResult", "OneVsRest", "TwoClasses", "choose", "drive", "make",
+    "solve",
+]

@@ -33,22 +33,21 @@ class Bundle:
         if t == len(self._offsets):
             self._grow()
         self._cuts[t], self._offsets[t], self._idle[t] = a, b, 0
-        d = self.problem.d if self.problem.free_intercept else self.problem.size
-        row = self._cuts[: t + 1, :d] @ a[:d]
+        row = self._cuts[: t + 1] @ self.problem.counted(a)
         self._gram[t, : t + 1] = row
         self._gram[: t + 1, t] = row
         self.count += 1
 
     def solve(self) -> FloatArray:
         """Raise the bound; return the reduced problem's solution w."""
-        t, C = self.count, self.problem.C
-        free = self._cuts[:t, -1] if self.problem.free_intercept else None
+        t, C, unpenalised = self.count, self.problem.C, self.problem.free
+        free = self._cuts[:t, unpenalised].T if self.problem.free_intercept else None
         beta, intercept = reduced_qp.solve(self._gram[:t, :t], self._offsets[:t], C, free, self.value)
         total = beta @ self._cuts[:t]
         w = -C * total
         if free is not None:
-            total[-1] = 0.0
-            w[-1] = intercept[0]
+            total[unpenalised] = 0.0
+            w[unpenalised] = intercept
         value = C * float(beta @ self._offsets[:t])
         norm = self.problem.inner(w, w)
         self.value = value - 0.5 * norm - self.problem.rounding(value + norm)

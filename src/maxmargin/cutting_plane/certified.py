@@ -55,7 +55,7 @@ class Certified:
         self.bundle = bundle or Bundle(problem)
         self.clock = Clock()
         self.w = np.zeros(problem.size)
-        self.m = np.zeros(problem.n)
+        self.m = problem.zeros()
         self.objective = problem.C * problem.risk(self.m)
         self._best_cut: tuple[FloatArray, float] | None = None
 
@@ -112,13 +112,16 @@ class Certified:
         problem = self.problem
         step, q = w - self.w, m - self.m
         quad, lin = problem.inner(step, step), problem.inner(self.w, step)
-        k = line_search.exact(problem, self.m, q, quad, lin)
-        k = min(k, FAR)
+        k = min(self._search(q, quad, lin), FAR)
         if k > 0 and quad + abs(lin) > 0:
             moved, margins = self.w + k * step, self.m.copy()
             risk = problem.advance(margins, q, k)
             self.keep(moved, margins, 0.5 * problem.inner(moved, moved) + problem.C * risk)
         return k
+
+    def _search(self, q: FloatArray, quad: float, lin: float) -> float:
+        """The step along q that is best for ½·quad·k² + lin·k + C·risk."""
+        return line_search.exact(self.problem, self.m, q, quad, lin)
 
     def hand_over(self, other: Any) -> Generator[Turn | None, None, Status | None]:
         """Let another solver of the same problem go on from the best point and the bound reached here."""

@@ -39,13 +39,12 @@ class Ocas(Certified):
         super().__init__(problem, tol, bundle)
         self.optimised = optimised
         self.mix = mix if optimised else 1.0
-        self._moved = 0.0
+        self._alpha, self._a, self._moved = np.zeros(problem.n), np.zeros(problem.size), 0.0  # of the last cut
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
         problem, clock = self.problem, self.clock
         clock.start()
         reduced, margins = self.w, self.m.copy()
-        alpha, a = np.zeros(problem.n), np.zeros(problem.size)
         self.seed_cuts()
         last, stuck, count = (np.inf, -np.inf), 0, 0
         if self.bundle.count:
@@ -53,7 +52,7 @@ class Ocas(Certified):
             yield from problem.outputs(reduced, margins)
             self.improve(reduced, margins)
         while True:
-            yield from self._cut(alpha, a, margins, fresh=count % REBUILD == 0)
+            yield from self._cut(margins, fresh=count % REBUILD == 0)
             reduced = self.bundle.solve()
             clock.lap("reduced problem")
             yield from problem.outputs(reduced, margins)
@@ -82,8 +81,9 @@ class Ocas(Certified):
             return 1.0
         return 0.0
 
-    def _cut(self, alpha: FloatArray, a: FloatArray, margins: FloatArray, fresh: bool) -> Pause:
+    def _cut(self, margins: FloatArray, fresh: bool) -> Pause:
         """Cut at (1 − mix)·best + mix·reduced."""
+        alpha, a = self._alpha, self._a
         if fresh:
             alpha[:], a[:], self._moved = 0.0, 0.0, 0.0
         found = self.problem.duals(alpha, self.m, margins, self.mix)

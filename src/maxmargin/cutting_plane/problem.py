@@ -79,6 +79,11 @@ class LinearProblem:
         return self.bias != 0 and not self.penalised
 
     @property
+    def free(self) -> slice:
+        """Coordinates of w that are not penalised."""
+        return slice(self.d, None) if self.free_intercept else slice(0, 0)
+
+    @property
     def stored(self) -> int:
         """Values that one pass reads."""
         return int(self.X.nnz) if hasattr(self.X, "nnz") else self.n * self.d
@@ -89,24 +94,42 @@ class LinearProblem:
         scale = float(self.weight.sum() / weight.sum())
         return replace(self, X=self.X[rows], sign=self.sign[rows], weight=weight, C=self.C * scale)
 
+    def counted(self, u: FloatArray) -> FloatArray:
+        """u as far as the regulariser sees it: zero at a free intercept."""
+        if not self.free_intercept:
+            return u
+        seen: FloatArray = u.copy()
+        seen[self.free] = 0.0
+        return seen
+
     def inner(self, u: FloatArray, v: FloatArray) -> float:
         """The regulariser's inner product: a free intercept does not count."""
-        d = self.d if self.free_intercept else self.size
-        return float(u[:d] @ v[:d])
+        return float(self.counted(u) @ v)
+
+    def zeros(self) -> FloatArray:
+        """The margins of w = 0."""
+        return np.zeros(self.n)
+
+    def rows_per_call(self) -> int:
+        return max(1, BLOCK * self.n // max(self.stored, 1))
 
     def outputs(self, w: FloatArray, out: FloatArray) -> Pause:
         """Margins of w into `out`: the one full pass of an iteration. Pauses between blocks of rows."""
-        shift = float(self.bias * w[-1]) if self.bias else 0.0
-        step = max(1, BLOCK * self.n // max(self.stored, 1))
-        weights = np.ascontiguousarray(w[: self.d])
+        step = self.rows_per_call()
         for begin in range(0, self.n, step):
             end = min(self.n, begin + step)
             start = time.perf_counter()
-            _core.linear_outputs(self.matrix, weights, shift, self.sign, begin, end, out, self.threads)
+            self.fill(w, begin, end, out)
             self.pass_seconds += time.perf_counter() - start
             self.passes += (end - begin) / self.n
             if end < self.n:
                 yield
+
+    def fill(self, w: FloatArray, begin: int, end: int, out: FloatArray) -> None:
+        """Margins of the rows from begin to end."""
+        shift = float(self.bias * w[-1]) if self.bias else 0.0
+        weights = np.ascontiguousarray(w[: self.d])
+        _core.linear_outputs(self.matrix, weights, shift, self.sign, begin, end, out, self.threads)
 
     def duals(self, alpha: FloatArray, m: FloatArray, other: FloatArray | None = None, mix: float = 0.0,
               h: float = 0.0, lazy: float = 0.0, path: FloatArray | None = None) -> Duals:
@@ -119,7 +142,7 @@ class LinearProblem:
 
     def add(self, a: FloatArray, rows: NDArray[np.int64], delta: FloatArray) -> Pause:
         """a ← a − Σ delta_i x̃_i: move a cut by the duals that changed."""
-        step = max(1, BLOCK * self.n // max(self.stored, 1))
+        step = self.rows_per_call()
         total = np.zeros(self.d)
         for begin in range(0, len(rows), step):
             part = slice(begin, begin + step)

@@ -15,7 +15,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _core
-from maxmargin.cutting_plane import SOLVERS, CrammerSinger, LinearProblem, LinearResult, OneVsRest, drive, make
+from maxmargin.cutting_plane import (
+    SOLVERS,
+    CrammerSinger,
+    LinearProblem,
+    LinearResult,
+    OneVsRest,
+    TwoClasses,
+    drive,
+    make,
+)
 from maxmargin.data.libsvm import cache_libsvm
 from maxmargin.data.matrix import as_matrix, compacted
 from maxmargin.estimators._base import (
@@ -51,7 +60,8 @@ class LinearSVC(ClassifierMixin, Machine):
     tol : float, default=1e-4
         Relative duality gap (objective − lower bound) / objective at which to stop.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        One binary problem per class, or one joint problem (hinge loss; solved by cutting planes).
+        One binary problem per class, or one joint problem (hinge loss only; solver "auto" or "ocas"). For two classes
+        the joint problem is the binary one at twice C, and `coef_` the difference of the classes' weights.
     fit_intercept : bool, default=True
     intercept_scaling : float or None, default=None
         None: the intercept is free, as the SVM has it. A number: the intercept is the weight of a constant feature of
@@ -228,7 +238,10 @@ class LinearSVC(ClassifierMixin, Machine):
         if self.multi_class == "crammer_singer" and self.loss != "hinge":
             raise ValueError(f"loss={self.loss!r} is not defined for multi_class='crammer_singer': use loss='hinge'")
         if self.multi_class == "crammer_singer" and self.solver not in ("auto", "ocas"):
-            raise ValueError(f"solver={self.solver!r} cannot do multi_class='crammer_singer': use 'auto' or 'ocas'")
+            raise ValueError(
+                f"solver={self.solver!r} cannot do multi_class='crammer_singer': the joint problem is solved by optimised "
+                "cutting planes only; use solver='auto' or 'ocas'"
+            )
 
     def _problem(self, data: _Data, positive: int, threads: int | None = None) -> LinearProblem:
         scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
@@ -252,19 +265,22 @@ class LinearSVC(ClassifierMixin, Machine):
         """The solver of the whole fit: binary, one-vs-rest or joint. `memory` has what earlier fits left per class."""
         count = len(data.classes)
         seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(1 << 31))
-        if count > 2 and self.multi_class == "crammer_singer":
-            return CrammerSinger(self._problem(data, 0), data.labels, count, self.tol)
+        joint = self.multi_class == "crammer_singer"
+        if count > 2 and joint:
+            return CrammerSinger(self._problem(data, 0), data.labels, count, self.tol, seed=seed,
+                                 bundle=memory.get(0, (None,))[0])
         threads = thread_count(self.n_jobs)
         stored = data.X.nnz if sp.issparse(data.X) else data.X.size
         workers = min(threads, count) if count > 2 and stored >= SIDE_BY_SIDE else 1
 
         def build(k: int) -> Any:
             problem = self._problem(data, k if count > 2 else 1, threads // workers)
+            problem.C *= 2 if joint else 1
             bundle, start = memory.get(k, (None, None))
             return make(problem, self.tol, self.solver, seed=seed, bundle=bundle, start=start)
 
         if count == 2:
-            return build(0)
+            return TwoClasses(build(0)) if joint else build(0)
         return OneVsRest(build, count, workers=workers, ordered=self.max_iter >= 0)
 
     def _recall(self, data: _Data) -> Memory:
@@ -277,11 +293,11 @@ class LinearSVC(ClassifierMixin, Machine):
         same = bool(key) and key == self._fingerprint(data)
         scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
         points = np.hstack([self.coef_, self.intercept_[:, None] / scaling]) if self.fit_intercept else self.coef_
-        return {k: (bundles[k] if same else None, w.astype(np.float64)) for k, w in enumerate(points)}
+        return {k: (bundles[k] if same and k < len(bundles) else None, w.astype(np.float64)) for k, w in enumerate(points)}
 
     def _fingerprint(self, data: _Data) -> str:
         """Cuts may be reused only where every sample, label and weight is the same."""
-        digest = hashlib.blake2b(repr((self.loss, self.fit_intercept, self.intercept_scaling)).encode())
+        digest = hashlib.blake2b(repr((self.loss, self.multi_class, self.fit_intercept, self.intercept_scaling)).encode())
         arrays = (data.X.data, data.X.indices, data.X.indptr) if sp.issparse(data.X) else (data.X,)
         for array in (*arrays, data.labels, data.weight):
             digest.update(repr((array.shape, array.dtype.str)).encode())
