@@ -2,6 +2,8 @@
 
 A cut that carried no weight for `IDLE` solves in a row is dropped. The weighted sum of all cuts, itself a cut, goes
 in first, so that the bound survives the dropping.
+
+Of the problem only numbers are kept: a bundle may outlive the fit (warm starts) and must not hold the samples.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ class Bundle:
     """R(w) ≥ ⟨a_j, w⟩ + b_j for each of the cuts j."""
 
     def __init__(self, problem: LinearProblem) -> None:
-        self.problem = problem
+        self._measure(problem)
         self.lower = 0.0
         self.value = 0.0  # of the last reduced problem; below `lower` while another solver's bound leads
         self._cuts = np.zeros((8, problem.size))
@@ -33,16 +35,15 @@ class Bundle:
         if t == len(self._offsets):
             self._grow()
         self._cuts[t], self._offsets[t], self._idle[t] = a, b, 0
-        d = self.problem.d if self.problem.free_intercept else self.problem.size
-        row = self._cuts[: t + 1, :d] @ a[:d]
+        row = self._cuts[: t + 1, : self._penalised] @ a[: self._penalised]
         self._gram[t, : t + 1] = row
         self._gram[: t + 1, t] = row
         self.count += 1
 
     def solve(self) -> FloatArray:
         """Raise the bound; return the reduced problem's solution w."""
-        t, C = self.count, self.problem.C
-        free = self._cuts[:t, -1] if self.problem.free_intercept else None
+        t, C = self.count, self._C
+        free = self._cuts[:t, -1] if self._penalised < self._cuts.shape[1] else None
         beta, intercept = reduced_qp.solve(self._gram[:t, :t], self._offsets[:t], C, free, self.value)
         total = beta @ self._cuts[:t]
         w = -C * total
@@ -50,8 +51,8 @@ class Bundle:
             total[-1] = 0.0
             w[-1] = intercept[0]
         value = C * float(beta @ self._offsets[:t])
-        norm = self.problem.inner(w, w)
-        self.value = value - 0.5 * norm - self.problem.rounding(value + norm)
+        norm = float(w[: self._penalised] @ w[: self._penalised])
+        self.value = value - 0.5 * norm - self._rounding * abs(value + norm)
         self.lower = max(self.lower, self.value)
         share = beta * np.abs(self._offsets[:t])  # not β itself: a heavy cut balances light ones with a tiny one
         self._idle[:t] = np.where(share > 1e-9 * share.sum(), 0, self._idle[:t] + 1)
@@ -61,10 +62,15 @@ class Bundle:
 
     def adopt(self, problem: LinearProblem) -> None:
         """The same cuts under another C: they bound the risk, not the objective, so only the bound starts anew."""
-        self.problem = problem
+        self._measure(problem)
         self.lower = self.value = 0.0
         if self.count:
             self.solve()
+
+    def _measure(self, problem: LinearProblem) -> None:
+        self._C = problem.C
+        self._penalised = problem.d if problem.free_intercept else problem.size
+        self._rounding = problem.rounding(1.0)
 
     def _drop(self, total: FloatArray, offset: float) -> None:
         keep = np.flatnonzero(self._idle[: self.count] < IDLE)
@@ -77,7 +83,7 @@ class Bundle:
     def _grow(self) -> None:
         size = 2 * len(self._offsets)
         t = self.count
-        cuts, gram = np.zeros((size, self.problem.size)), np.zeros((size, size))
+        cuts, gram = np.zeros((size, self._cuts.shape[1])), np.zeros((size, size))
         cuts[:t], gram[:t, :t] = self._cuts[:t], self._gram[:t, :t]
         self._cuts, self._gram = cuts, gram
         self._offsets, self._idle = np.resize(self._offsets, size), np.resize(self._idle, size)

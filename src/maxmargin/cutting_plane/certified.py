@@ -49,9 +49,12 @@ class Clock:
 class Certified:
     """What every linear solver keeps: the best point with its margins, its objective, and the cuts with their bound."""
 
-    def __init__(self, problem: LinearProblem, tol: float, bundle: Bundle | None = None) -> None:
+    def __init__(
+        self, problem: LinearProblem, tol: float, bundle: Bundle | None = None, start: FloatArray | None = None
+    ) -> None:
         self.problem = problem
         self.tol = tol
+        self.start = start
         self.bundle = bundle or Bundle(problem)
         self.clock = Clock()
         self.w = np.zeros(problem.size)
@@ -74,6 +77,17 @@ class Certified:
     def turn(self, **extra: float) -> Turn:
         return Turn(self.objective, self.gap, self.relative_gap, self.bundle.count,
                     {"lower": self.bundle.lower, **extra})
+
+    def judge_start(self) -> Generator[None, None, bool]:
+        """Take over the point given, so that no run ends with a worse one; whether the cuts given prove it good."""
+        self.clock.start()
+        if self.start is None:
+            return False
+        m = np.empty(self.problem.n)
+        yield from self.problem.outputs(self.start, m)
+        self.keep(self.start, m, 0.5 * self.problem.inner(self.start, self.start) + self.problem.C * self.problem.risk(m))
+        self.clock.lap("outputs")
+        return self.certified
 
     def seed_cuts(self) -> None:
         """With a free intercept: one cut per class, so that the reduced problem is bounded from the start."""
@@ -109,20 +123,25 @@ class Certified:
 
     def improve(self, w: FloatArray, m: FloatArray) -> float:
         """Search from the best point along the line through w (margins m); keep the minimiser. Returns the step."""
+        return self._search(self.w, self.m, w - self.w, m - self.m)
+
+    def stretch(self, w: FloatArray, m: FloatArray) -> None:
+        """Search along the ray through w: under a large C margins a hair short of 1 cost much, a longer w little."""
+        self._search(np.zeros_like(w), np.zeros_like(m), w, m)
+
+    def _search(self, w: FloatArray, m: FloatArray, step: FloatArray, q: FloatArray) -> float:
+        """Keep the best of the points w + k·step (margins m + k·q), k ≥ 0; its k."""
         problem = self.problem
-        step, q = w - self.w, m - self.m
-        quad, lin = problem.inner(step, step), problem.inner(self.w, step)
-        k = line_search.exact(problem, self.m, q, quad, lin)
-        k = min(k, FAR)
-        if k > 0 and quad + abs(lin) > 0:
-            moved, margins = self.w + k * step, self.m.copy()
+        k = min(line_search.exact(problem, m, q, problem.inner(step, step), problem.inner(w, step)), FAR)
+        if k > 0:
+            moved, margins = w + k * step, m.copy()
             risk = problem.advance(margins, q, k)
             self.keep(moved, margins, 0.5 * problem.inner(moved, moved) + problem.C * risk)
         return k
 
     def hand_over(self, other: Any) -> Generator[Turn | None, None, Status | None]:
         """Let another solver of the same problem go on from the best point and the bound reached here."""
-        other.w, other.m, other.objective = self.w, self.m, self.objective
+        other.w, other.m, other.objective, other.clock = self.w, self.m, self.objective, self.clock
         self._store_cut()
         turns = other.turns()
         while True:
@@ -133,7 +152,6 @@ class Certified:
                 return status
             finally:
                 self.w, self.m, self.objective = other.w, other.m, other.objective
-                self.clock.seconds.update(other.clock.seconds)
             yield turn
 
     def _store_cut(self) -> None:
