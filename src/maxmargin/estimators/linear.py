@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin import _core
 from maxmargin.cutting_plane import SOLVERS, CrammerSinger, LinearProblem, LinearResult, OneVsRest, drive, make
 from maxmargin.data.libsvm import cache_libsvm
-from maxmargin.data.matrix import as_matrix, compacted
+from maxmargin.data.matrix import as_matrix, compacted, far_centre
 from maxmargin.estimators._base import (
     FloatArray,
     Machine,
@@ -256,6 +256,8 @@ class LinearSVC(ClassifierMixin, Machine):
             raise ValueError("LinearSVC requires y to be passed, but the target y is None")
         X, y = self._validated(X, y)
         data = _Data.of(X, y, sample_weight, self.class_weight)
+        if self.fit_intercept and self.intercept_scaling is None:  # a free intercept makes up for any shift
+            data.move_near_zero()
         data.X = compacted(data.X, thread_count(self.n_jobs))
         return data
 
@@ -288,7 +290,8 @@ class LinearSVC(ClassifierMixin, Machine):
         key, bundles = getattr(self, "_memory", None) or ("", [])
         same = bool(key) and key == self._fingerprint(data)
         scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
-        points = np.hstack([self.coef_, self.intercept_[:, None] / scaling]) if self.fit_intercept else self.coef_
+        intercept = (self.intercept_ + self.coef_ @ data.centre) / scaling
+        points = np.hstack([self.coef_, intercept[:, None]]) if self.fit_intercept else self.coef_
         return {k: (bundles[k] if same else None, w.astype(np.float64)) for k, w in enumerate(points)}
 
     def _fingerprint(self, data: _Data) -> str:
@@ -303,20 +306,27 @@ class LinearSVC(ClassifierMixin, Machine):
     def _attributes(self, result: LinearResult, data: _Data) -> dict[str, Any]:
         """Fitted attributes that are LinearSVC's own."""
         weights = np.atleast_2d(result.w)
-        d = data.X.shape[1]
+        coef = np.ascontiguousarray(weights[:, : data.X.shape[1]])
         scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
-        intercept = weights[:, -1] * scaling if self.fit_intercept else np.zeros(len(weights))
+        intercept = weights[:, -1] * scaling - coef @ data.centre if self.fit_intercept else np.zeros(len(weights))
         return {
-            "coef_": np.ascontiguousarray(weights[:, :d]), "intercept_": np.ascontiguousarray(intercept),
+            "coef_": coef, "intercept_": np.ascontiguousarray(intercept),
             "classes_": data.classes, "lower_bound_": result.lower,
         }
 
 
 class _Data:
-    """Validated samples with encoded labels and final weights."""
+    """Validated samples, less `centre`, with encoded labels and final weights."""
 
     def __init__(self, X: Any, labels: NDArray[np.intp], weight: FloatArray, classes: NDArray[Any]) -> None:
         self.X, self.labels, self.weight, self.classes = X, labels, weight, classes
+        self.centre = np.zeros(X.shape[1])
+
+    def move_near_zero(self) -> None:
+        """Samples far from 0 leave intercept and weights almost undetermined: solve around their mean, on a copy."""
+        centre = far_centre(self.X)
+        if centre is not None:
+            self.X, self.centre = self.X - centre, centre.astype(np.float64)
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: ArrayLike | None, class_weight: Any) -> _Data:
