@@ -52,5 +52,5 @@ def test_only_samples_far_from_zero_are_copied(tmp_path):
     mapped = np.memmap(tmp_path / "x", dtype=X.dtype, mode="w+", shape=X.shape)
     mapped[:] = X + 1e4
     assert far_centre(mapped) is None
-    centre = far_centre((X + [1e4, 0, 0, 0, 0]).astype(np.float32))
+    centre = far_centre((X + np.array([1e4, 0, 0, 0, 0])).astype(np.float32))
     assert centre.dtype == np.float32 and centre[0] == pytest.approx(1e4, abs=1) and not centre[1:].any()
