@@ -98,3 +98,11 @@ def test_an_interrupted_path_hands_over_the_models_it_has() -> None:
     assert (first.C, first.status_, first.warm_start) == (0.01, "converged", True)
     assert (second.C, second.status_, second.warm_start) == (1.0, "interrupted", True)
     assert second.score(X, y) > 0.5
+
+
+def test_classes_that_a_stopped_fit_has_not_reached_keep_their_start() -> None:
+    model = LinearSVC(warm_start=True).fit(X3, y3)
+    before = model.coef_
+    model.set_params(C=1.1, callback=lambda row: True).fit(X3, y3)
+    assert model.status_ == "callback"
+    np.testing.assert_array_equal(model.coef_[1:], before[1:])

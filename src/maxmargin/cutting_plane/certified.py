@@ -54,7 +54,7 @@ class Certified:
     ) -> None:
         self.problem = problem
         self.tol = tol
-        self.start = start
+        self.start = self._unjudged = start
         self.bundle = bundle or Bundle(problem)
         self.clock = Clock()
         self.w = np.zeros(problem.size)
@@ -81,11 +81,13 @@ class Certified:
     def judge_start(self) -> Generator[None, None, bool]:
         """Take over the point given, so that no run ends with a worse one; whether the cuts given prove it good."""
         self.clock.start()
-        if self.start is None:
+        problem, w = self.problem, self._unjudged
+        if w is None:
             return False
-        m = np.empty(self.problem.n)
-        yield from self.problem.outputs(self.start, m)
-        self.keep(self.start, m, 0.5 * self.problem.inner(self.start, self.start) + self.problem.C * self.problem.risk(m))
+        m = np.empty(problem.n)
+        yield from problem.outputs(w, m)
+        self.keep(w, m, 0.5 * problem.inner(w, w) + problem.C * problem.risk(m))
+        self._unjudged = None
         self.clock.lap("outputs")
         return self.certified
 
@@ -161,6 +163,8 @@ class Certified:
             self._best_cut = None
 
     def result(self, status: Status) -> LinearResult:
+        for _ in self.judge_start():  # of a run that was stopped before it came to that
+            pass
         self._store_cut()
         counts = {"passes": self.problem.passes, "pass_seconds": self.problem.pass_seconds}
         return LinearResult(
