@@ -37,6 +37,48 @@ def test_free_intercept_matches_libsvm(data, solver, C):
     assert ours.lower_bound_ <= best * (1 + 1e-12)
 
 
+def drawn(n, d, positive):
+    """Samples of which a part `positive` is in class 1, with noise; as many as n < d separate."""
+    rng = np.random.default_rng(n + d)
+    X = rng.normal(size=(n, d))
+    score = X[:, 0] + rng.normal(size=n)
+    return X, np.where(score > np.quantile(score, 1 - positive), 1.0, -1.0)
+
+
+@pytest.mark.parametrize("C", [1e-8, 1e-6, 1e-4, 1e-2, 1.0, 100.0, 1e4, 1e6])
+@pytest.mark.parametrize("shape", [(30, 200), (120, 150), (200, 5)], ids=["wide", "square", "narrow"])
+@pytest.mark.parametrize("positive", [0.5, 0.1])
+@pytest.mark.filterwarnings("ignore:Solver terminated early")  # LIBSVM at large C: an upper bound all the same
+def test_auto_with_a_free_intercept_is_exact_for_any_C(shape, positive, C):
+    X, y = drawn(*shape, positive)
+    ours = LinearSVC(C).fit(X, y)
+    theirs = SVC(C=C, kernel="linear", tol=1e-6, max_iter=100_000).fit(X, y)
+    best = objective(theirs.coef_[0], theirs.intercept_[0], X, y, C)
+    assert ours.status_ == "converged"
+    assert ours.objective_ == pytest.approx(objective(ours.coef_[0], ours.intercept_[0], X, y, C), rel=1e-7)
+    assert ours.objective_ <= best * (1 + 1e-4)
+    assert ours.lower_bound_ <= best * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("C", [1e-8, 1e-4, 1.0, 1e4, 1e6])
+@pytest.mark.parametrize("shape", [(30, 200), (200, 5)], ids=["wide", "narrow"])
+def test_auto_with_a_free_intercept_and_squared_hinge_is_exact_for_any_C(shape, C):
+    """scikit-learn has no such machine; the certificate of our cutting planes judges it."""
+    X, y = drawn(*shape, 0.1)
+    ours = LinearSVC(C, loss="squared_hinge").fit(X, y)
+    judge = LinearSVC(C, loss="squared_hinge", solver="ocas").fit(X, y)
+    assert ours.status_ == "converged"
+    assert judge.lower_bound_ * (1 - 1e-12) <= ours.objective_ <= judge.objective_ * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("solver", ["auto", "ocas"])
+def test_samples_without_information_have_only_an_intercept(solver, loss):
+    model = LinearSVC(solver=solver, loss=loss).fit(np.zeros((6, 3)), [0, 1, 1, 0, 1, 1])
+    assert model.status_ == "converged"
+    assert model.objective_ == pytest.approx({"hinge": 4.0, "squared_hinge": 16 / 3}[loss], rel=1e-4)
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("scaling", [1.0, 3.0, 0.0])

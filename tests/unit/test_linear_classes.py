@@ -76,3 +76,27 @@ def test_the_estimator_gives_the_same_model_for_any_number_of_threads(samples, m
     np.testing.assert_array_equal(one.coef_, many.coef_)
     np.testing.assert_array_equal(one.intercept_, many.intercept_)
     assert one.objective_ == many.objective_ and many.timings_["passes"] == one.timings_["passes"] > 5
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_limit_leaves_every_class_a_model(samples, workers):
+    limited = drive(solver(samples, workers=workers, ordered=True, fair=True), Control(max_iter=15))
+    assert limited.status is Status.MAX_ITER and limited.w.any(axis=1).all()
+    whole, fair = (drive(solver(samples, workers=workers, fair=fair), Control()) for fair in (False, True))
+    np.testing.assert_array_equal(fair.w, whole.w)
+
+
+@pytest.mark.parametrize("limit", [{"max_time": 30.0}, {"max_iter": 15}])
+def test_classes_take_turns_while_a_limit_is_set(samples, limit):
+    turns = []
+    LinearSVC(**limit, callback=lambda row: turns.append(row["class"]) or len(turns) == 5).fit(*samples)
+    assert sorted(turns) == [0, 1, 2, 3, 4]
+
+
+def test_seconds_after_a_change_of_solver_add_up(samples):
+    X, y = samples
+    first = make(LinearProblem(X, np.where(y == 0, 1.0, -1.0), np.ones(len(y)), 1.0, bias=1.0), 1e-4)
+    first.clock.seconds["outputs"] = 1000.0
+    for _ in first.fall_back():
+        pass
+    assert first.clock.seconds["outputs"] > 1000.0 and first.clock.seconds["reduced problem"] > 0

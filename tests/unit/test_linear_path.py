@@ -1,5 +1,10 @@
 """Paths over C and warm starts: what one fit hands to the next."""
 
+import copy
+import pickle
+import signal
+import weakref
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
@@ -34,11 +39,12 @@ def test_the_same_problem_again_is_proven_at_once() -> None:
     assert model.status_ == "converged"
 
 
-def test_a_warm_start_that_is_stopped_is_no_worse_than_its_start() -> None:
-    model = LinearSVC(C=0.1, tol=1e-6, warm_start=True, fit_intercept=False, solver="newton").fit(X, y)
+@pytest.mark.parametrize("solver", ["newton", "descent", "ocas", "cpa"])
+def test_a_warm_start_that_is_stopped_is_no_worse_than_its_start(solver: str) -> None:
+    model = LinearSVC(C=0.1, tol=1e-3, warm_start=True, fit_intercept=False, solver=solver).fit(X, y)
     start = model.coef_.ravel()
     margins = np.where(y == model.classes_[1], 1, -1) * (X @ start)
-    model.set_params(C=0.11, max_iter=1)
+    model.set_params(C=0.11, tol=1e-9, max_iter=1)
     with pytest.warns(UserWarning, match="max_iter"):
         model.fit(X, y)
     assert model.objective_ <= 0.5 * start @ start + 0.11 * np.maximum(0, 1 - margins).sum() + 1e-9
@@ -65,3 +71,53 @@ def test_the_joint_problem_reuses_its_cuts(fit_intercept: bool) -> None:
         assert warm.lower_bound_ <= cold.objective_ and cold.lower_bound_ <= warm.objective_
     model.set_params(multi_class="ovr").fit(X3, y3)  # cuts of another problem
     assert model.lower_bound_ <= LinearSVC(1.2, tol=1e-6, fit_intercept=fit_intercept).fit(X3, y3).objective_
+
+
+@pytest.mark.parametrize("again", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy])
+def test_a_model_to_start_from_can_be_copied_and_keeps_its_cuts(again) -> None:
+    model = LinearSVC(tol=1e-3, warm_start=True).fit(X3, y3)
+    twin = again(model).fit(X3, y3)
+    assert twin.n_iter_ <= 3 < model.n_iter_  # each class is proven at once
+    assert twin.objective_ <= model.objective_
+
+
+def test_a_model_to_start_from_does_not_hold_the_samples() -> None:
+    samples = X.copy()
+    model = LinearSVC(warm_start=True).fit(samples, y)
+    alive = weakref.ref(samples)
+    del samples
+    assert model.status_ == "converged" and alive() is None
+
+
+def test_every_C_of_a_path_is_checked_before_the_first_fit() -> None:
+    turns: list[object] = []
+    with pytest.raises(ValueError, match=r"C=-1\.0"):
+        LinearSVC(callback=turns.append).path(X, y, [0.1, -1.0, 1.0])
+    with pytest.raises(ValueError, match="C=inf"):
+        LinearSVC(callback=turns.append).path(X, y, [0.1, np.inf])
+    assert not turns
+
+
+def test_an_interrupted_path_hands_over_the_models_it_has() -> None:
+    fits = 0
+
+    def press(row: dict[str, float]) -> None:
+        nonlocal fits
+        fits += row["iteration"] == 1
+        if fits == 2 and row["iteration"] == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt, match="path interrupted: 2 of 3") as caught:
+        LinearSVC(callback=press, warm_start=True).path(X, y, [1.0, 0.01, 10.0])
+    first, second = caught.value.models
+    assert (first.C, first.status_, first.warm_start) == (0.01, "converged", True)
+    assert (second.C, second.status_, second.warm_start) == (1.0, "interrupted", True)
+    assert second.score(X, y) > 0.5
+
+
+def test_classes_that_a_stopped_fit_has_not_reached_keep_their_start() -> None:
+    model = LinearSVC(warm_start=True).fit(X3, y3)
+    before = model.coef_
+    model.set_params(C=1.1, callback=lambda row: True).fit(X3, y3)
+    assert model.status_ == "callback"
+    np.testing.assert_array_equal(model.coef_[1:], before[1:])

@@ -49,9 +49,12 @@ class Clock:
 class Certified:
     """What every linear solver keeps: the best point with its margins, its objective, and the cuts with their bound."""
 
-    def __init__(self, problem: LinearProblem, tol: float, bundle: Bundle | None = None) -> None:
+    def __init__(
+        self, problem: LinearProblem, tol: float, bundle: Bundle | None = None, start: FloatArray | None = None
+    ) -> None:
         self.problem = problem
         self.tol = tol
+        self.start = self._unjudged = start
         self.bundle = bundle or Bundle(problem)
         self.clock = Clock()
         self.w = np.zeros(problem.size)
@@ -74,6 +77,19 @@ class Certified:
     def turn(self, **extra: float) -> Turn:
         return Turn(self.objective, self.gap, self.relative_gap, self.bundle.count,
                     {"lower": self.bundle.lower, **extra})
+
+    def judge_start(self) -> Generator[None, None, bool]:
+        """Take over the point given, so that no run ends with a worse one; whether the cuts given prove it good."""
+        self.clock.start()
+        problem, w = self.problem, self._unjudged
+        if w is None:
+            return False
+        m = problem.zeros()
+        yield from problem.outputs(w, m)
+        self.keep(w, m, 0.5 * problem.inner(w, w) + problem.C * problem.risk(m))
+        self._unjudged = None
+        self.clock.lap("outputs")
+        return self.certified
 
     def seed_cuts(self) -> None:
         """With a free intercept: one cut per class, so that the reduced problem is bounded from the start."""
@@ -109,23 +125,30 @@ class Certified:
 
     def improve(self, w: FloatArray, m: FloatArray) -> float:
         """Search from the best point along the line through w (margins m); keep the minimiser. Returns the step."""
+        return self._go(self.w, self.m, w - self.w, m - self.m)
+
+    def stretch(self, w: FloatArray, m: FloatArray) -> None:
+        """Search along the ray through w: under a large C margins a hair short of 1 cost much, a longer w little."""
+        self._go(np.zeros_like(w), self.problem.zeros(), w, m)
+
+    def _go(self, w: FloatArray, m: FloatArray, step: FloatArray, q: FloatArray) -> float:
+        """Keep the best of the points w + k·step (margins m + k·q), k ≥ 0; its k."""
         problem = self.problem
-        step, q = w - self.w, m - self.m
-        quad, lin = problem.inner(step, step), problem.inner(self.w, step)
-        k = min(self._search(q, quad, lin), FAR)
-        if k > 0 and quad + abs(lin) > 0:
-            moved, margins = self.w + k * step, self.m.copy()
+        quad, lin = problem.inner(step, step), problem.inner(w, step)
+        k = min(self._search(m, q, quad, lin), FAR)
+        if k > 0:
+            moved, margins = w + k * step, m.copy()
             risk = problem.advance(margins, q, k)
             self.keep(moved, margins, 0.5 * problem.inner(moved, moved) + problem.C * risk)
         return k
 
-    def _search(self, q: FloatArray, quad: float, lin: float) -> float:
-        """The step along q that is best for ½·quad·k² + lin·k + C·risk."""
-        return line_search.exact(self.problem, self.m, q, quad, lin)
+    def _search(self, m: FloatArray, q: FloatArray, quad: float, lin: float) -> float:
+        """The k that is best for ½·quad·k² + lin·k + C·risk(m + k·q)."""
+        return line_search.exact(self.problem, m, q, quad, lin)
 
     def hand_over(self, other: Any) -> Generator[Turn | None, None, Status | None]:
         """Let another solver of the same problem go on from the best point and the bound reached here."""
-        other.w, other.m, other.objective = self.w, self.m, self.objective
+        other.w, other.m, other.objective, other.clock = self.w, self.m, self.objective, self.clock
         self._store_cut()
         turns = other.turns()
         while True:
@@ -136,7 +159,6 @@ class Certified:
                 return status
             finally:
                 self.w, self.m, self.objective = other.w, other.m, other.objective
-                self.clock.seconds.update(other.clock.seconds)
             yield turn
 
     def _store_cut(self) -> None:
@@ -146,6 +168,8 @@ class Certified:
             self._best_cut = None
 
     def result(self, status: Status) -> LinearResult:
+        for _ in self.judge_start():  # of a run that was stopped before it came to that
+            pass
         self._store_cut()
         counts = {"passes": self.problem.passes, "pass_seconds": self.problem.pass_seconds}
         return LinearResult(

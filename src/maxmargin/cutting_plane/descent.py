@@ -29,6 +29,7 @@ from maxmargin.cutting_plane.problem import FloatArray, LinearProblem
 from maxmargin.runtime import Status, Turn
 
 EPOCHS = 50  # per round, at most
+LAGS = 0.1  # a bound that rises by less than this part of the gap is ahead of the objective
 READS = 4.0  # rows read per round, in units of n: the certificate that follows costs one
 
 
@@ -45,8 +46,11 @@ class Coordinates:
         self.norms = np.empty(problem.n)
         _core.linear_norms(problem.matrix, self.norms, problem.threads)
         self.feature = problem.bias
-        if problem.free_intercept:  # a penalty of the size of the other curvatures
-            self.feature = float(np.sqrt(max(self.norms.mean(), 1e-12)))
+        if problem.free_intercept:
+            # A penalty of the size of the other curvatures, and under a small C one that lets a round move the
+            # intercept by 1: it moves by feature² Σ alpha_i sign_i, at most feature² C Σ weight_i.
+            reach = max(problem.C * float(problem.weight.sum()), np.finfo(float).tiny)
+            self.feature = float(np.sqrt(max(self.norms.mean(), 1 / reach)))
         self.centre = 0.0
         self.alpha = np.zeros(problem.n)
         self.v = np.zeros(problem.size)
@@ -109,14 +113,16 @@ class Descent(Certified):
 
     def __init__(
         self, problem: LinearProblem, tol: float, *, seed: int = 0, bundle: Bundle | None = None,
-        patience: float = np.inf,
+        start: FloatArray | None = None, patience: float = np.inf,
     ) -> None:
-        super().__init__(problem, tol, bundle)
+        super().__init__(problem, tol, bundle, start)
         self._seed = seed
         self.patience = patience  # turns after which cutting planes take over
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
-        self.clock.start()
+        if (yield from self.judge_start()):
+            yield self.turn(step=0.0)
+            return None
         self.seed_cuts()
         dual = Coordinates(self.problem, self._seed)
         return (yield from self.rounds(dual, np.arange(self.problem.n)))
@@ -132,9 +138,11 @@ class Descent(Certified):
             w = dual.point()
             yield from problem.outputs(w, m)
             clock.lap("outputs")
-            before, value = value, dual.value()
+            before, value, lower = value, dual.value(), self.bundle.lower
             self.bound(*dual.cut())
             step = self.improve(w, m)
+            if self.bundle.lower - lower < LAGS * self.gap:
+                self.stretch(w, m)
             if problem.free_intercept:
                 dual.centre = float(w[-1]) * problem.bias
             clock.lap("line search")
@@ -145,12 +153,18 @@ class Descent(Certified):
                 return (yield from self.fall_back())
             rest = rest + 1 if value <= before else 0
             if rest >= 5 and spread <= 1e-10:
-                return Status.STALLED
+                return (yield from self.at_rest())
             goal = max(min(goal, 0.2 * spread), 1e-13)
             u = 1.0 - m
             idle = ((dual.alpha <= 0) & (u < -spread)) | ((dual.alpha >= dual.upper) & (u > spread))
             active = np.flatnonzero(~idle)
         return None
+
+    def at_rest(self) -> Generator[Turn | None, None, Status | None]:
+        """Nothing moves any more: "auto" (of finite patience) has another method, a solver asked for by name has not."""
+        if np.isfinite(self.patience):
+            return (yield from self.fall_back())
+        return Status.STALLED
 
     def fall_back(self) -> Generator[Turn | None, None, Status | None]:
         """Cutting planes from the best point: slower where this solver is at home, but never caught in a corner."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin.cutting_plane.problem import FloatArray, LinearProblem, Pause
+from maxmargin.cutting_plane.problem import NONE, FloatArray, LinearProblem, Pause
 
 Classes = NDArray[np.int64]
 
@@ -39,7 +39,7 @@ class JointProblem(LinearProblem):
 
     @property
     def free(self) -> slice:
-        return slice(self.d, None, self.d + 1) if self.free_intercept else slice(0, 0)
+        return slice(self.d, None, self.d + 1) if self.free_intercept else NONE
 
     def zeros(self) -> FloatArray:
         return np.zeros((self.n, self.classes))

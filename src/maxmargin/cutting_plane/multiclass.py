@@ -34,18 +34,18 @@ PATIENCE = 3  # turns behind in a row; where descent is of use it leads from the
 
 
 class CrammerSinger(Ocas):
-    """OCAS for the joint problem. `bundle` holds cuts of an earlier fit on the same rows."""
+    """OCAS for the joint problem. `bundle` holds cuts of an earlier fit on the same rows, `start` a point to start from."""
 
     problem: JointProblem
 
     def __init__(
         self, one: LinearProblem, labels: NDArray[np.integer], classes: int, tol: float, *, seed: int = 0,
-        bundle: Bundle | None = None,
+        bundle: Bundle | None = None, start: FloatArray | None = None,
     ) -> None:
         problem = JointProblem.of(one, labels, classes)
         if bundle is not None:
             bundle.adopt(problem)
-        super().__init__(problem, tol, bundle=bundle)
+        super().__init__(problem, tol, bundle=bundle, start=start)
         self._taken = problem.labels  # the classes that the last cut took the samples for
         self._descent: JointDescent | None = JointDescent(problem, seed)
         self._behind, self._own_gap = 0, np.inf
@@ -61,10 +61,10 @@ class CrammerSinger(Ocas):
             a[c], a[(c + 1) % problem.classes] = -sums[c], sums[c]
             self.bundle.add(a.ravel(), float(weights[c]))
 
-    def _search(self, q: FloatArray, quad: float, lin: float) -> float:
+    def _search(self, m: FloatArray, q: FloatArray, quad: float, lin: float) -> float:
         problem, C = self.problem, self.problem.C
         return float(_core.joint_search(
-            self.m, q, problem.labels, problem.weight, quad / C, lin / C, FAR, problem.threads
+            m, q, problem.labels, problem.weight, quad / C, lin / C, FAR, problem.threads
         ))
 
     def _cut(self, margins: FloatArray, fresh: bool) -> Pause:

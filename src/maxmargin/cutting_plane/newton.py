@@ -30,7 +30,6 @@ import numpy as np
 from maxmargin import _core
 from maxmargin.cutting_plane import line_search
 from maxmargin.cutting_plane.bundle import Bundle
-from maxmargin.cutting_plane.certified import LinearResult
 from maxmargin.cutting_plane.descent import Coordinates, Descent
 from maxmargin.cutting_plane.direction import Directions
 from maxmargin.cutting_plane.problem import Duals, FloatArray, LinearProblem
@@ -51,8 +50,7 @@ class Newton(Descent):
         self, problem: LinearProblem, tol: float, *, start: FloatArray | None = None, seed: int = 0,
         rough: bool = False, bundle: Bundle | None = None, patience: float = np.inf,
     ) -> None:
-        super().__init__(problem, tol, seed=seed, bundle=bundle, patience=patience)
-        self.start = start
+        super().__init__(problem, tol, seed=seed, bundle=bundle, start=start, patience=patience)
         self.h = START if problem.loss == "hinge" else 0.0
         self.rough = rough
         self._random = np.random.default_rng(seed)
@@ -62,18 +60,14 @@ class Newton(Descent):
             self._penalty[-1] = 0.0
         self._directions = Directions(problem, self._penalty, self._random)
         self._wide = self._directions.wide and not rough
-        self._warm: tuple[FloatArray, FloatArray, float] | None = None  # the start, with margins and objective
         self._promised, self._promise = np.zeros(0), np.zeros(problem.size)  # duals of the path and their cut
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
         problem, clock = self.problem, self.clock
         if not self.rough:
-            if self.start is not None:
-                self._warm = yield from self._judged(self.start)
-                if self._warm[2] - self.bundle.lower <= self.tol * self._warm[2]:  # good enough, by the cuts given
-                    self.keep(*self._warm)
-                    yield self.turn(step=0.0, rounding=self.h)
-                    return None
+            if (yield from self.judge_start()):
+                yield self.turn(step=0.0, rounding=self.h)
+                return None
             yield from self._sample()
         clock.start()
         self.seed_cuts()
@@ -83,9 +77,9 @@ class Newton(Descent):
             yield from problem.outputs(w, m)
         alpha, a = np.zeros(problem.n), np.zeros(problem.size)
         path: FloatArray | None = None
-        step, rest = 0.0, 0
+        step, rest, best = 0.0, 0, np.inf
         for count in itertools.count(1):
-            before = (self.objective, self.bundle.lower)
+            before = (best, self.bundle.lower)
             lazy = 0.1 * self.tol * self.objective / (problem.C * float(problem.weight.sum()))
             found = problem.duals(alpha, m, h=self.h, lazy=lazy, path=path)
             clock.lap("duals")
@@ -93,6 +87,7 @@ class Newton(Descent):
             clock.lap("cutting plane")
             objective = 0.5 * problem.inner(w, w) + problem.C * found.risk
             self.keep(w, m, objective)
+            best = min(best, objective)  # of these turns: a warm start ahead of them must not look like a stall
             self.bound(a, found.offset)
             rounding = problem.C * (found.risk - found.offset - float(a @ w))
             if self._wide and path is not None and rounding < 0.05 * self.objective:
@@ -106,11 +101,11 @@ class Newton(Descent):
             yield self.turn(step=step, rounding=self.h)
             if self.certified or (self.rough and self.h <= ROUGH and step >= 0.5):
                 return None
-            rest = rest + 1 if before == (self.objective, self.bundle.lower) else 0
-            if count >= self.patience or (rest >= 8 and np.isfinite(self.patience)):
+            rest = rest + 1 if before == (best, self.bundle.lower) else 0
+            if count >= self.patience:
                 return (yield from self.fall_back())
             if rest >= 8:
-                return Status.STALLED
+                return (yield from self.at_rest())
             grad = problem.C * a + self._penalty * w
             exact = self._exact(rounding)
             p = yield from self._directions.direction(grad, found, self.h, 0.1 * self.tol * self.objective, exact)
@@ -128,20 +123,6 @@ class Newton(Descent):
             clock.lap("line search")
             self._tighten(step, -0.5 * float(grad @ p), rounding)
         return None
-
-    def _judged(self, w: FloatArray) -> Generator[None, None, tuple[FloatArray, FloatArray, float]]:
-        """A point with its margins and objective."""
-        self.clock.start()
-        m = np.empty(self.problem.n)
-        yield from self.problem.outputs(w, m)
-        risk = self.problem.advance(m, m, 0.0)
-        self.clock.lap("outputs")
-        return w, m, 0.5 * self.problem.inner(w, w) + self.problem.C * risk
-
-    def result(self, status: Status) -> LinearResult:
-        if self._warm is not None:  # not kept before: that turns bring nothing better yet must not look like a stall
-            self.keep(*self._warm)
-        return super().result(status)
 
     def _sample(self) -> Generator[None, None, None]:
         """Start at the rough solution for a random part of the rows, when that is much cheaper than the whole."""

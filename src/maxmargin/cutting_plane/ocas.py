@@ -34,16 +34,18 @@ class Ocas(Certified):
 
     def __init__(
         self, problem: LinearProblem, tol: float, *, optimised: bool = True, mix: float = 0.1,
-        bundle: Bundle | None = None,
+        bundle: Bundle | None = None, start: FloatArray | None = None,
     ) -> None:
-        super().__init__(problem, tol, bundle)
+        super().__init__(problem, tol, bundle, start)
         self.optimised = optimised
         self.mix = mix if optimised else 1.0
         self._alpha, self._a, self._moved = np.zeros(problem.n), np.zeros(problem.size), 0.0  # of the last cut
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
         problem, clock = self.problem, self.clock
-        clock.start()
+        if (yield from self.judge_start()):
+            yield self.turn(step=0.0)
+            return None
         reduced, margins = self.w, self.m.copy()
         self.seed_cuts()
         last, stuck, count = (np.inf, -np.inf), 0, 0

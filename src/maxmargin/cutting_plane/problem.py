@@ -26,6 +26,16 @@ FloatArray = NDArray[np.float64]
 Pause = Generator[None, None, None]
 
 BLOCK = 1 << 25  # stored values per native call: some 10 ms from memory, under a second from a disk
+NONE = slice(0, 0)  # of the coordinates
+
+
+def without(u: FloatArray, part: slice) -> FloatArray:
+    """u with zeros at `part`."""
+    if part == NONE:
+        return u
+    seen: FloatArray = u.copy()
+    seen[part] = 0.0
+    return seen
 
 
 @dataclass
@@ -81,7 +91,7 @@ class LinearProblem:
     @property
     def free(self) -> slice:
         """Coordinates of w that are not penalised."""
-        return slice(self.d, None) if self.free_intercept else slice(0, 0)
+        return slice(self.d, None) if self.free_intercept else NONE
 
     @property
     def stored(self) -> int:
@@ -94,17 +104,9 @@ class LinearProblem:
         scale = float(self.weight.sum() / weight.sum())
         return replace(self, X=self.X[rows], sign=self.sign[rows], weight=weight, C=self.C * scale)
 
-    def counted(self, u: FloatArray) -> FloatArray:
-        """u as far as the regulariser sees it: zero at a free intercept."""
-        if not self.free_intercept:
-            return u
-        seen: FloatArray = u.copy()
-        seen[self.free] = 0.0
-        return seen
-
     def inner(self, u: FloatArray, v: FloatArray) -> float:
         """The regulariser's inner product: a free intercept does not count."""
-        return float(self.counted(u) @ v)
+        return float(without(u, self.free) @ v)
 
     def zeros(self) -> FloatArray:
         """The margins of w = 0."""

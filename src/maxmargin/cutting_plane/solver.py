@@ -43,10 +43,10 @@ def make(
     if bundle is not None:
         bundle.adopt(problem)
     kinds: dict[str, Callable[[], Certified]] = {
-        "ocas": lambda: Ocas(problem, tol, bundle=bundle),
-        "cpa": lambda: Ocas(problem, tol, optimised=False, bundle=bundle),
+        "ocas": lambda: Ocas(problem, tol, bundle=bundle, start=start),
+        "cpa": lambda: Ocas(problem, tol, optimised=False, bundle=bundle, start=start),
         "newton": lambda: Newton(problem, tol, seed=seed, bundle=bundle, start=start, patience=patience),
-        "descent": lambda: Descent(problem, tol, seed=seed, bundle=bundle, patience=patience),
+        "descent": lambda: Descent(problem, tol, seed=seed, bundle=bundle, start=start, patience=patience),
     }
     return kinds[name]()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from maxmargin.cutting_plane import (
     make,
 )
 from maxmargin.data.libsvm import cache_libsvm
-from maxmargin.data.matrix import as_matrix, compacted
+from maxmargin.data.matrix import as_matrix, compacted, far_centre
 from maxmargin.estimators._base import (
     FloatArray,
     Machine,
@@ -72,11 +73,16 @@ class LinearSVC(ClassifierMixin, Machine):
         Newton steps, "descent" is dual coordinate descent. All four stop by the same certificate. "auto" takes
         "descent" for wide or very sparse data (see docs/linear.md), else "newton".
     warm_start : bool, default=False
-        Start from the last solution, and on the same data reuse its cuts, which hold for every C.
+        Start from the last solution; on the same samples, labels and weights also reuse the cuts gathered, which hold
+        for every C. The model returned is never worse than the one started from. "newton" begins its steps there,
+        "ocas" and "cpa" their line searches; "descent" begins its duals anew and gains by the cuts. Nothing is reused when
+        classes or features change. The cuts stay with the model, the data do not.
     max_iter : int, default=-1
         Limit on the solver's turns, over all classes; -1 for none.
     max_time : float or None, default=None
-        Seconds; the best model so far is returned with its gap.
+        Seconds; the best model so far is returned with its gap. One-vs-rest classes take turns while a limit is set, so
+        that each has a model when it comes. Without one they follow each other: when Ctrl-C or `callback` stops the
+        fit, classes not reached have zero weights.
     n_jobs : int or None, default=None
         Threads; None or -1 for all cores. One-vs-rest classes share them out: on all but small data they run side by
         side, which changes no result.
@@ -160,7 +166,10 @@ class LinearSVC(ClassifierMixin, Machine):
         """
         data = self._data(X, y, sample_weight)
         result = drive(self._solver(data, self._recall(data)), self._control())
-        self._finish(result, data)
+        attributes = self._attributes(result, data)
+        if self.warm_start and result.bundles:
+            attributes["_memory"] = (self._fingerprint(data), result.bundles)
+        self._publish(result, **attributes)
         return self
 
     def path(
@@ -169,24 +178,30 @@ class LinearSVC(ClassifierMixin, Machine):
         """Fit one model per C, each starting from the one before; returns them in the order of `Cs`.
 
         Cuts bound the loss whatever C is, so they are all kept along the path, and every model has its own
-        certificate.
+        certificate. `max_time` and `max_iter` are limits per C. The KeyboardInterrupt of Ctrl-C carries the models
+        fitted so far as `models`, smallest C first; the last of them is the best one reached for its C.
         """
         strengths = [float(c) for c in Cs]
         if not strengths:
             raise ValueError("Cs is empty: give at least one value of C")
         models = [clone(self).set_params(C=c, warm_start=False) for c in strengths]
+        for model in models:
+            model._check()
         data = models[0]._data(X, y, sample_weight)
         checked = {name: value for name, value in vars(models[0]).items() if name.endswith("_")}
         memory: Memory = {}
-        for k in np.argsort(strengths, kind="stable"):  # small C first: easy problems that lead to the hard ones
-            model = models[k]
+        ascending = sorted(models, key=lambda model: model.C)  # easy problems that lead to the hard ones
+        for k, model in enumerate(ascending):
             model.__dict__.update(checked)
-            model._check()
             result = drive(model._solver(data, memory), model._control())
-            model._finish(result, data)
-            memory = dict(enumerate(zip(result.bundles, np.atleast_2d(result.w))))
-        for model in models:
             model.set_params(warm_start=self.warm_start)
+            try:
+                model._publish(result, **model._attributes(result, data))
+            except KeyboardInterrupt as interrupt:
+                interrupt.args = (f"path interrupted: {k + 1} of {len(models)} models are in `models` of this exception",)
+                interrupt.models = ascending[: k + 1]  # type: ignore[attr-defined]
+                raise
+            memory = dict(enumerate(zip_longest(result.bundles, np.atleast_2d(result.w))))  # the joint problem has one bundle
         return models
 
     def fit_file(
@@ -258,6 +273,8 @@ class LinearSVC(ClassifierMixin, Machine):
             raise ValueError("LinearSVC requires y to be passed, but the target y is None")
         X, y = self._validated(X, y)
         data = _Data.of(X, y, sample_weight, self.class_weight)
+        if self.fit_intercept and self.intercept_scaling is None:  # a free intercept makes up for any shift
+            data.move_near_zero()
         data.X = compacted(data.X, thread_count(self.n_jobs))
         return data
 
@@ -267,8 +284,11 @@ class LinearSVC(ClassifierMixin, Machine):
         seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(1 << 31))
         joint = self.multi_class == "crammer_singer"
         if count > 2 and joint:
-            return CrammerSinger(self._problem(data, 0), data.labels, count, self.tol, seed=seed,
-                                 bundle=memory.get(0, (None,))[0])
+            points = [start for _, start in memory.values()]
+            return CrammerSinger(
+                self._problem(data, 0), data.labels, count, self.tol, seed=seed, bundle=memory.get(0, (None, None))[0],
+                start=np.concatenate(points) if points else None,
+            )
         threads = thread_count(self.n_jobs)
         stored = data.X.nnz if sp.issparse(data.X) else data.X.size
         workers = min(threads, count) if count > 2 and stored >= SIDE_BY_SIDE else 1
@@ -281,7 +301,8 @@ class LinearSVC(ClassifierMixin, Machine):
 
         if count == 2:
             return TwoClasses(build(0)) if joint else build(0)
-        return OneVsRest(build, count, workers=workers, ordered=self.max_iter >= 0)
+        limited = self.max_iter >= 0 or self.max_time is not None
+        return OneVsRest(build, count, workers=workers, ordered=self.max_iter >= 0, fair=limited)
 
     def _recall(self, data: _Data) -> Memory:
         """Cuts and points per class of the last fit, as far as they serve this one."""
@@ -292,8 +313,9 @@ class LinearSVC(ClassifierMixin, Machine):
         key, bundles = getattr(self, "_memory", None) or ("", [])
         same = bool(key) and key == self._fingerprint(data)
         scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
-        points = np.hstack([self.coef_, self.intercept_[:, None] / scaling]) if self.fit_intercept else self.coef_
-        return {k: (bundles[k] if same and k < len(bundles) else None, w.astype(np.float64)) for k, w in enumerate(points)}
+        intercept = (self.intercept_ + self.coef_ @ data.centre) / scaling
+        points = np.hstack([self.coef_, intercept[:, None]]) if self.fit_intercept else self.coef_
+        return dict(enumerate(zip_longest(bundles if same else [], points.astype(np.float64))))
 
     def _fingerprint(self, data: _Data) -> str:
         """Cuts may be reused only where every sample, label and weight is the same."""
@@ -304,25 +326,30 @@ class LinearSVC(ClassifierMixin, Machine):
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         return digest.hexdigest()
 
-    def _finish(self, result: LinearResult, data: _Data) -> None:
+    def _attributes(self, result: LinearResult, data: _Data) -> dict[str, Any]:
+        """Fitted attributes that are LinearSVC's own."""
         weights = np.atleast_2d(result.w)
-        d = data.X.shape[1]
+        coef = np.ascontiguousarray(weights[:, : data.X.shape[1]])
         scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
-        intercept = weights[:, -1] * scaling if self.fit_intercept else np.zeros(len(weights))
-        extra: dict[str, Any] = {}
-        if self.warm_start and result.bundles:
-            extra["_memory"] = (self._fingerprint(data), result.bundles)
-        self._publish(
-            result, coef_=np.ascontiguousarray(weights[:, :d]), intercept_=np.ascontiguousarray(intercept),
-            classes_=data.classes, lower_bound_=result.lower, **extra,
-        )
+        intercept = weights[:, -1] * scaling - coef @ data.centre if self.fit_intercept else np.zeros(len(weights))
+        return {
+            "coef_": coef, "intercept_": np.ascontiguousarray(intercept),
+            "classes_": data.classes, "lower_bound_": result.lower,
+        }
 
 
 class _Data:
-    """Validated samples with encoded labels and final weights."""
+    """Validated samples, less `centre`, with encoded labels and final weights."""
 
     def __init__(self, X: Any, labels: NDArray[np.intp], weight: FloatArray, classes: NDArray[Any]) -> None:
         self.X, self.labels, self.weight, self.classes = X, labels, weight, classes
+        self.centre = np.zeros(X.shape[1])
+
+    def move_near_zero(self) -> None:
+        """Samples far from 0 leave intercept and weights almost undetermined: solve around their mean, on a copy."""
+        centre = far_centre(self.X)
+        if centre is not None:
+            self.X, self.centre = self.X - centre, centre.astype(np.float64)
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: ArrayLike | None, class_weight: Any) -> _Data:
