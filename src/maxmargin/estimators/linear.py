@@ -201,7 +201,7 @@ class LinearSVC(ClassifierMixin, Machine):
                 interrupt.args = (f"path interrupted: {k + 1} of {len(models)} models are in `models` of this exception",)
                 interrupt.models = ascending[: k + 1]  # type: ignore[attr-defined]
                 raise
-            memory = dict(enumerate(zip_longest(result.bundles, np.atleast_2d(result.w))))  # the joint problem has one bundle
+            memory = dict(enumerate(zip_longest(result.bundles, np.atleast_2d(result.w))))  # joint: one bundle
         return models
 
     def fit_file(
