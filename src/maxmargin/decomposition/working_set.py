@@ -88,7 +88,10 @@ def _pairs(groups: Sequence[Violators], count: int) -> IntArray:
         ups.append(g.up[:pairs])
         lows.append(g.low[:pairs])
         gaps.append(gap[:pairs])
-    worst = np.argsort(-np.concatenate(gaps), kind="stable")[: count // 2 + len(groups)]
+    best = count // 2 + len(groups)
+    worst = np.argsort(-np.concatenate(gaps), kind="stable")[:best] if len(groups) > 1 else slice(best)
     both = np.stack([np.concatenate(ups)[worst], np.concatenate(lows)[worst]], axis=1).ravel()
-    _, first = np.unique(both, return_index=True)  # a free variable may be on both sides
-    return both[np.sort(first)][:count]
+    ascending = np.sort(both)
+    if (ascending[1:] == ascending[:-1]).any():  # a free variable may be on both sides
+        both = both[np.sort(np.unique(both, return_index=True)[1])]
+    return both[:count]
