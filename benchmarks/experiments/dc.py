@@ -1,13 +1,15 @@
 """DC-SVM against the peers (seed 000, Table 2): seconds and accuracy, early and exact, and the goals.
 
 The divide and conquer machines fit no intercept, as in the paper, and so does `maxmargin` here: it is our own SVC on the
-same problem, from a cold start. The peers always fit one. `covtype_first` is the file's first 50,000 rows, on which
-scikit-learn was recorded at 199 s; it is stopped when it takes longer than its limit. All of covtype (464,809 rows) and
-all of kddcup99 (494,021) are for our machines alone: LIBSVM takes hours there.
+same problem, from a cold start. The peers always fit one; on ijcnn1 it is worth 0.3 points, so that ours is also run
+with one there. `covtype_first` is the file's first 50,000 rows, on which scikit-learn was recorded at 199 s; it is
+stopped when it takes longer than its limit. All of covtype (464,809 rows) and all of kddcup99 (494,021) are for our
+machines alone: LIBSVM takes hours there.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from benchmarks import report
@@ -15,6 +17,7 @@ from benchmarks.base import Cell, Experiment, Options, Problem, discover
 
 EARLY, EXACT, COLD = "maxmargin-dc-early", "maxmargin-dc", "maxmargin"
 OURS = (EARLY, EXACT, COLD)
+WITH = "with intercept"
 ROWS = {"mnist_round": 20_000, "kddcup99": 50_000}
 TEST_ROWS = {"covtype_first": 20_000}
 WHOLE = {"covtype": (EARLY, EXACT), "kddcup99": (EARLY,)}  # also on all rows
@@ -50,14 +53,16 @@ class DC(Experiment):
                 else:
                     size = {"rows": ROWS.get(name), "test_rows": TEST_ROWS.get(name)}
                     cells.append(Cell(name, solver, problem, **size, limit=limit))
+                if name == "ijcnn1" and solver == EXACT:
+                    cells.append(Cell(name, solver, replace(problem, fit_intercept=True), label=WITH))
                 if solver in WHOLE.get(name, ()):
                     whole = {"repeat": 1, "score_only": True, "limit": WHOLE_LIMIT.get(name)}
                     cells.append(Cell(name, solver, problem, **whole, label="all rows"))
         return cells
 
     def report(self, run: dict[str, Any]) -> str:
-        records = run["records"]
-        parts = [goal_table(records), table_2(self, records), report.tables(self, run)]
+        same = [r for r in run["records"] if r["label"] != WITH]  # another problem: not in the tables of this one
+        parts = [goal_table(run["records"]), table_2(self, same), report.tables(self, {**run, "records": same})]
         return "\n\n".join(part for part in parts if part)
 
 
@@ -90,9 +95,10 @@ def goal_table(records: list[Record]) -> str:
     if (r := _find(records, "covtype", EXACT, "all rows")) and r["status"] == "ok":
         peak = r["memory"]["peak_mb"]
         line("covtype, all rows: exact under 6 GB", f"{peak / 1000:.2f} GB", peak < 6000)
-    for solver, name, score in ((EARLY, "early", 0.9835), (EXACT, "exact", 0.9869)):
-        r = _find(records, "ijcnn1", solver)
+    for solver, label, score in ((EARLY, "", 0.9835), (EXACT, "", 0.9869), (EXACT, WITH, 0.9869)):
+        r = _find(records, "ijcnn1", solver, label)
         if r and r["status"] == "ok":
+            name = f"{'early' if solver == EARLY else 'exact'}{label and ', '}{label}"
             line(f"ijcnn1: {name} {100 * score:g} %", _percent(r), round(r["score"], 4) >= score)
     return "## Goals\n\n" + report.markdown(lines) if len(lines) > 1 else ""
 
