@@ -178,7 +178,8 @@ def test_limits_are_honest():
     [
         ({"C": -1.0}, "C=-1.0"), ({"C": "x"}, "C='x'"), ({"tol": 0.0}, "tol=0.0"), ({"loss": "log"}, "loss='log'"),
         ({"solver": "sgd"}, "solver='sgd'"), ({"multi_class": "ovo"}, "multi_class='ovo'"),
-        ({"intercept_scaling": 0.0}, "intercept_scaling=0.0"), ({"max_iter": 0}, "max_iter=0"),
+        ({"intercept_scaling": 0.0}, "intercept_scaling=0.0"), ({"fit_intercept": "no"}, "fit_intercept='no'"),
+        ({"warm_start": 3}, "warm_start=3"), ({"max_iter": 0}, "max_iter=0"),
         ({"class_weight": {5: 1.0}}, r"\[5\]"), ({"n_jobs": 0}, "n_jobs=0"),
         ({"multi_class": "crammer_singer", "loss": "squared_hinge"}, "crammer_singer"),
         ({"multi_class": "crammer_singer", "solver": "newton"}, "solver='newton'"),

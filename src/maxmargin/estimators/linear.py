@@ -32,6 +32,7 @@ from maxmargin.estimators._base import (
     FloatArray,
     Machine,
     check_choice,
+    check_flags,
     check_number,
     class_weights,
     encoded_classes,
@@ -246,6 +247,7 @@ class LinearSVC(ClassifierMixin, Machine):
         check_number("C", self.C, low=0, remedy="larger C fits the training data harder")
         check_number("tol", self.tol, low=0, high=1, remedy="it is a relative duality gap, 1e-3 to 1e-8")
         check_choice("loss", self.loss, ("hinge", "squared_hinge"))
+        check_flags(self, "fit_intercept", "warm_start")
         check_choice("multi_class", self.multi_class, ("ovr", "crammer_singer"))
         check_choice("solver", self.solver, SOLVERS)
         check_number("intercept_scaling", self.intercept_scaling, low=0, optional=True,
