@@ -301,12 +301,12 @@ class Part {
     Scored up, low;
   };
 
-  // What of positions [begin, end) may be among the worst: up with a score above, low with one below.
-  void collect(Found& to, int group, double above, double below, index_t begin, index_t end) const {
+  // What of every `step`th of positions [begin, end) may be among the worst: up with a score above, low with one below.
+  void collect(Found& to, int group, double above, double below, index_t begin, index_t end, index_t step = 1) const {
     to.up.clear();
     to.low.clear();
     for (int h = 0; h < halves_; ++h)
-      for (index_t j = begin; j < end; ++j) {
+      for (index_t j = begin; j < end; j += step) {
         const index_t v = h * size() + j;
         const double score = center_[v] - f_[j];
         if (score > above && beta_[v] < hi_[v] && group_[v] == group) to.up.push_back({-score, h * n_ + active_[j]});
@@ -318,23 +318,17 @@ class Part {
   // out too narrow, then k are not found.
   std::pair<double, double> look(int group, index_t k, double above, double below, index_t begin, index_t end) const {
     constexpr index_t some = 512;
-    const index_t step = (end - begin) / some, enough = 8 + 2 * k / std::max<index_t>(1, step);
+    const index_t step = (end - begin) / some;
     if (step < 2) return {above, below};
-    std::vector<double> up, low;
-    for (int h = 0; h < halves_; ++h)
-      for (index_t j = begin; j < end; j += step) {
-        const index_t v = h * size() + j;
-        const double score = center_[v] - f_[j];
-        if (group_[v] != group) continue;
-        if (score > above && beta_[v] < hi_[v]) up.push_back(-score);
-        if (score < below && beta_[v] > lo_[v]) low.push_back(score);
-      }
-    const auto bound = [&](std::vector<double>& all, double otherwise, double sign) {
+    const index_t enough = 8 + 2 * k / step;
+    Found few;
+    collect(few, group, above, below, begin, end, step);
+    const auto bound = [&](Scored& all, double otherwise, double sign) {
       if (index_t(all.size()) <= enough) return otherwise;
       std::nth_element(all.begin(), all.begin() + enough, all.end());
-      return sign * all[enough];
+      return sign * all[enough].first;
     };
-    return {bound(up, above, -1.0), bound(low, below, 1.0)};
+    return {bound(few.up, above, -1.0), bound(few.low, below, 1.0)};
   }
 
   static void cut(Scored& all, index_t k) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +44,19 @@ class Clock:
         now = time.perf_counter()
         self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self._last
         self._last = now
+
+
+def relayed(
+    turns: Generator[Turn | None, None, Status | None], seen: Callable[[Turn | None], Turn | None]
+) -> Generator[Turn | None, None, Status | None]:
+    """The turns of another solver, each as `seen` makes it, to its status."""
+    while True:
+        try:
+            turn = next(turns)
+        except StopIteration as end:
+            status: Status | None = end.value
+            return status
+        yield seen(turn)
 
 
 class Certified:
@@ -150,16 +163,14 @@ class Certified:
         """Let another solver of the same problem go on from the best point and the bound reached here."""
         other.w, other.m, other.objective, other.clock = self.w, self.m, self.objective, self.clock
         self._store_cut()
-        turns = other.turns()
-        while True:
-            try:
-                turn = next(turns)
-            except StopIteration as end:
-                status: Status | None = end.value
-                return status
-            finally:
-                self.w, self.m, self.objective = other.w, other.m, other.objective
-            yield turn
+
+        def take_over(turn: Turn | None) -> Turn | None:
+            self.w, self.m, self.objective = other.w, other.m, other.objective
+            return turn
+
+        status = yield from relayed(other.turns(), take_over)
+        take_over(None)
+        return status
 
     def _store_cut(self) -> None:
         """The cut that gave the bound joins the others: for the next solver, or for a later fit with another C."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin.cutting_plane.bundle import Bundle
-from maxmargin.cutting_plane.certified import FAR, LinearResult
+from maxmargin.cutting_plane.certified import FAR, LinearResult, relayed
 from maxmargin.cutting_plane.joint_descent import JointDescent
 from maxmargin.cutting_plane.joint_problem import JointProblem
 from maxmargin.cutting_plane.ocas import CANCELLED, Ocas
@@ -116,19 +116,16 @@ class TwoClasses:
         self._binary = binary
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
-        turns = self._binary.turns()
-        while True:
-            try:
-                turn = next(turns)
-            except StopIteration as end:
-                status: Status | None = end.value
-                return status
-            if turn is not None:
-                extra = {**turn.extra, "lower": 0.5 * turn.extra["lower"]}
-                turn = replace(turn, objective=0.5 * turn.objective, gap=0.5 * turn.gap, extra=extra)
-            yield turn
+        return relayed(self._binary.turns(), _halved)
 
     def result(self, status: Status) -> LinearResult:
         result: LinearResult = self._binary.result(status)
         result.objective, result.gap, result.lower = 0.5 * result.objective, 0.5 * result.gap, 0.5 * result.lower
         return result
+
+
+def _halved(turn: Turn | None) -> Turn | None:
+    if turn is None:
+        return None
+    extra = {**turn.extra, "lower": 0.5 * turn.extra["lower"]}
+    return replace(turn, objective=0.5 * turn.objective, gap=0.5 * turn.gap, extra=extra)

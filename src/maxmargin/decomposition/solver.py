@@ -253,14 +253,13 @@ class Decomposition:
 
     def _tile(self, samples: IntArray, column: IntArray) -> tuple[NDArray[Any], IntArray]:
         """K between the working set's variables, padded for the core's vectors, and where each of them stands in it."""
-        if len(samples) == len(column):
-            tile, place = self.kernel.tile(self.part, samples)
-            return tile, place[column]
-        small, place = self.kernel.tile(self.part, samples)  # regression: both halves of a sample are in
+        tile, place = self.kernel.tile(self.part, samples)
         q, at = len(column), place[column]
-        tile = np.zeros((-(-q // 16) * 16,) * 2, small.dtype)
-        tile[:q, :q] = small[np.ix_(at, at)]
-        return tile, np.arange(q)
+        if len(samples) == q:
+            return tile, at
+        both = np.zeros((-(-q // 16) * 16,) * 2, tile.dtype)  # regression: both halves of a sample are in
+        both[:q, :q] = tile[np.ix_(at, at)]
+        return both, np.arange(q)
 
     def _shrink(self) -> None:
         with _clock(self.timings, "shrink"):

@@ -47,14 +47,13 @@ from maxmargin.divide.subproblem import (
     Subproblem,
     at_zero,
     dual_value,
-    intercept_of,
     one_class,
     restricted,
     solve_subproblem,
     variables,
     worst_violation,
 )
-from maxmargin.problem.formulations import QP, coefficients
+from maxmargin.problem.formulations import QP, coefficients, intercept_and_r
 from maxmargin.runtime import Control, Status, Turn
 
 FloatArray = NDArray[np.float64]
@@ -225,7 +224,7 @@ class DivideAndConquer:
             qp = self.problems[p].qp
             alphas[p][variables(qp, samples)] = result.alpha
             f[p][samples] = result.f
-            intercept[c, p] = intercept_of(result)
+            intercept[c, p] = intercept_and_r(result.multipliers)[0]
             if result.status is not Status.CONVERGED and not result.alpha.any():
                 constant[c, p] = best_constant(restricted(qp, samples))
             self.iterations[p] += result.n_iter
@@ -257,7 +256,7 @@ class DivideAndConquer:
             alpha[variables(problem.qp, support)], f[support] = result.alpha, result.f
             model.alphas.append(alpha)
             model.f.append(f)
-            model.intercept[0, p] = intercept_of(result)
+            model.intercept[0, p] = intercept_and_r(result.multipliers)[0]
             self.iterations[p] += result.n_iter
         self.model, self.duals = model, [dual_value(result) for _, result in refined]
         # What refine knows of gap and violation is that of its samples only.
@@ -308,7 +307,7 @@ class DivideAndConquer:
     def _finish_whole(self, p: int, result: DualResult) -> None:
         assert self.model is not None
         self.model.alphas[p], self.solutions[p], self.duals[p] = result.alpha, result, dual_value(result)
-        self.model.intercept[0, p] = intercept_of(result)
+        self.model.intercept[0, p] = intercept_and_r(result.multipliers)[0]
         self.iterations[p] += result.n_iter
 
     def _first_turns(self, first: int) -> None:

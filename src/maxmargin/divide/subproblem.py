@@ -93,10 +93,6 @@ def dual_value(result: DualResult) -> float:
     return result.objective - result.gap
 
 
-def intercept_of(result: DualResult) -> float:
-    return float(result.multipliers[0]) if len(result.multipliers) else 0.0
-
-
 def worst_violation(results: Sequence[DualResult]) -> float:
     return float(np.max([r.violation for r in results], initial=0.0))  # NaN if one is unknown
 

@@ -57,7 +57,7 @@ class Divided(KernelMachine):
         check_choice("predict_with", self.predict_with, ["early", "all", "bcm"])
         if self.levels is not None and self.stop_level > self.levels:
             raise ValueError(f"stop_level={self.stop_level} is below the bottom: levels={self.levels}, so give at most that")
-        check_flags(self, "early", "fit_intercept")
+        check_flags(self, "early")
         if self.early and self.levels == 0:
             raise ValueError("early=True stops at a level, but levels=0 has none: give at least 1, or None for the usual")
         if self.early and self.stop_level:

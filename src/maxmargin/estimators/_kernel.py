@@ -182,9 +182,9 @@ class Setup:
             inner_solver=machine.inner_solver,
         )
         self._samples: Samples | None = None
-        if self.kernel.native and self._prepared().points.largest_norm > _FAR_OUT and self.dtype == np.float32:
-            self.dtype, self._samples = np.float64, None
-        if self.kernel.native and mergeable:
+        if self.kernel.native:
+            if self.dtype == np.float32 and self._prepared().points.largest_norm > _FAR_OUT:
+                self.dtype, self._samples = np.float64, None
             order = self._prepared().neighbour_order(self.rows.index)
             self.rows = self.rows if order is None else self.rows.reordered(order)
 
