@@ -6,11 +6,19 @@ A red suite then means a change and not luck. To search for new examples: HYPOTH
 import os
 import signal
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", derandomize=False, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+@pytest.fixture(autouse=True)
+def nobody_pressed_ctrl_c_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two tests in a row that press Ctrl-C are not one user who presses twice."""
+    monkeypatch.setattr("maxmargin.runtime.interrupt._last", -float("inf"))
+
 
 # A suite started in the background of a shell script inherits "ignore SIGINT", and so would the programs it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -50,7 +50,8 @@ class Linear(Solver):
 
     def curves(self) -> dict[str, list[float]]:
         trace = self.estimator.trace_
-        return {name: [float(f"{value:.7g}") for value in trace[name]] for name in ("time", "objective", "lower")}
+        columns = {"time": "time", "objective": "objective", "lower": "dual"}
+        return {name: [float(f"{value:.7g}") for value in trace[column]] for name, column in columns.items()}
 
 
 class Ocas(Linear):

@@ -224,7 +224,6 @@ def test_time_up_on_the_way_to_the_optimum():
     model = DCSVC(C=2.0, k=2, levels=1, random_state=0, callback=lambda row: seen.append(row) or len(seen) == 2).fit(X, y)
     assert [*model.levels_["stage"]] == ["level", "refine"] and model.status_ == "callback at level 0"
     assert [row["refine"] for row in seen] == [0.0, 1.0] and np.isnan(model.levels_["bound"][1])
-    assert [row["objective"] for row in seen] == model.levels_["objective"].tolist()
     assert np.isnan(model.dual_gap_) and model.score(X, y) > 0.85  # the whole problem's gap is not known yet
 
 

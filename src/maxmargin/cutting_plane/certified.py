@@ -88,8 +88,7 @@ class Certified:
         return self.relative_gap <= self.tol
 
     def turn(self, **extra: float) -> Turn:
-        return Turn(self.objective, self.gap, self.relative_gap, self.bundle.count,
-                    {"lower": self.bundle.lower, **extra})
+        return Turn(self.objective, self.bundle.lower, self.relative_gap, -1, {"cuts": self.bundle.count, **extra})
 
     def judge_start(self) -> Generator[None, None, bool]:
         """Take over the point given, so that no run ends with a worse one; whether the cuts given prove it good."""

@@ -127,5 +127,4 @@ class TwoClasses:
 def _halved(turn: Turn | None) -> Turn | None:
     if turn is None:
         return None
-    extra = {**turn.extra, "lower": 0.5 * turn.extra["lower"]}
-    return replace(turn, objective=0.5 * turn.objective, gap=0.5 * turn.gap, extra=extra)
+    return replace(turn, objective=0.5 * turn.objective, dual=0.5 * turn.dual)

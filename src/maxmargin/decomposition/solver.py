@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from maxmargin.decomposition.inner import solve_tile
 from maxmargin.decomposition.working_set import Violators, WorkingSet, merge
 from maxmargin.problem.formulations import QP
-from maxmargin.runtime import Comm, Control, Result, Serial, Status, Turn, run
+from maxmargin.runtime import NEVER, Comm, Control, Deadline, Result, Serial, Status, Turn, run, settled
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -73,7 +73,7 @@ def solve(
     `f` is K·β at `alpha`, if it is known already; computing it costs one kernel value per sample and support vector.
     """
     control = control or Control()
-    solver = Decomposition(qp, kernel, options or Options(), alpha=alpha, f=f, comm=comm, max_time=control.max_time)
+    solver = Decomposition(qp, kernel, options or Options(), alpha=alpha, f=f, comm=comm, deadline=control.deadline)
     return run(solver, control)
 
 
@@ -89,10 +89,10 @@ class Decomposition:
         alpha: FloatArray | None = None,
         f: FloatArray | None = None,
         comm: Comm | None = None,
-        max_time: float | None = None,
+        deadline: Deadline = NEVER,
     ) -> None:
         self.qp, self.kernel, self.options, self.comm = qp, kernel, options, comm or Serial()
-        self.deadline = None if max_time is None else time.perf_counter() + max_time
+        self.deadline = deadline
         self.halves = qp.n_variables // qp.n
         self.groups = max(1, len(qp.targets))
         self.start = qp.start() if alpha is None else alpha
@@ -138,8 +138,8 @@ class Decomposition:
                     return None
                 continue
             gain = self._turn(extremes)
-            support = int(np.count_nonzero(self.beta))
-            yield Turn(self.dual, np.nan, self.violation, support, {"active": float(self.part.size)})
+            support = int(np.count_nonzero(self.beta.any(axis=0)))
+            yield Turn(np.nan, self.dual, self.violation, support, {"active": float(self.part.size)})
             if self._no_time_left():
                 return Status.MAX_TIME
             if self.counts["inner_steps"] > MOST_STEPS + 1000 * self.qp.n:
@@ -305,7 +305,7 @@ class Decomposition:
 
     def _no_time_left(self) -> bool:
         """Whether that pass, which the report needs, would end after the deadline."""
-        return self.deadline is not None and time.perf_counter() + self._pass_seconds() > self.deadline
+        return self.deadline.passed(self._pass_seconds())
 
     def _full_extremes(self) -> FloatArray:
         """As _extremes, over all samples: for when f is up to date everywhere."""
@@ -352,8 +352,9 @@ class Decomposition:
             up[:, unknown] = low[:, unknown] = False
         multipliers, violation = _multipliers(self.qp, up.ravel(), low.ravel(), score)
         result = DualResult(
-            status=status,
+            status=settled(status, violation, self.options.tol),
             violation=violation,
+            n_support=int(np.count_nonzero(self.beta.any(axis=0))),
             timings={**self.timings, **self.counts},
             alpha=alpha,
             multipliers=multipliers,

@@ -54,7 +54,7 @@ from maxmargin.divide.subproblem import (
     worst_violation,
 )
 from maxmargin.problem.formulations import QP, coefficients, intercept_and_r
-from maxmargin.runtime import Control, Status, Turn
+from maxmargin.runtime import NEVER, Control, Deadline, Status, Turn
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -274,21 +274,14 @@ class DivideAndConquer:
             for p, problem in enumerate(self.problems):
                 alpha = self.model.alphas[p]
                 f = yield from self._complete(problem, alpha, self.model.f[p])
-                self.whole = p
+                self.whole, share = p, self.plan.deadline.share(len(self.problems) - p)
                 result = yield from self._inline(
-                    problem.qp, problem.chosen, self.options, alpha if alpha.any() else None, f, self._deadline(p), done
+                    problem.qp, problem.chosen, self.options, alpha if alpha.any() else None, f, share, done
                 )
                 self._finish_whole(p, result)
         self.timings["whole"] += time.perf_counter() - start
         solved = all(result.status is Status.CONVERGED for result in self.solutions)
         yield self._row("whole", 0, 1, self.n, 0.0 if solved else np.nan, (0.0, time.perf_counter() - start))
-
-    def _deadline(self, p: int) -> float | None:
-        """When problem p must be done for those after it to have as much time."""
-        if self.plan.deadline is None:
-            return None
-        now = time.time()
-        return now + (self.plan.deadline - now) / (len(self.problems) - p)
 
     def _complete(
         self, problem: Problem, alpha: FloatArray, f: FloatArray
@@ -327,16 +320,15 @@ class DivideAndConquer:
         options: Options,
         alpha: FloatArray | None,
         f: FloatArray | None = None,
-        deadline: float | None = None,
+        deadline: Deadline = NEVER,
         done: Any = None,
     ) -> Steps:
         """Solve one QP in this thread, with a safe point after each turn; a float32 stall goes on in float64."""
         alpha = None if alpha is None else qp.repaired(alpha)
         count, status = 0, Status.CONVERGED
         for dtype in dict.fromkeys((self.data.dtype, np.dtype(np.float64))):
-            left = None if deadline is None else deadline - time.time()
             source = self.data.source(ids, options.threads, dtype)
-            solver = Decomposition(qp, source, options, alpha=alpha, f=f, max_time=left)
+            solver = Decomposition(qp, source, options, alpha=alpha, f=f, deadline=deadline)
             self.running, status, turns = solver, Status.CONVERGED, solver.turns()
             while True:
                 try:
@@ -365,7 +357,7 @@ class DivideAndConquer:
         objective = -float(sum(self.duals))
         self.table.append((stage, level, clusters, largest, support, objective, bound, *times))
         extra = {"level": float(level), "refine": float(stage == "refine"), "clusters": float(clusters), "bound": bound}
-        return Turn(objective, float(sum(r.gap for r in self.solutions)), worst_violation(self.solutions), support, extra)
+        return Turn(np.nan, np.nan, worst_violation(self.solutions), support, extra)
 
     def _worst(self) -> Status | None:
         """The first status of this level's subproblems that is not convergence."""

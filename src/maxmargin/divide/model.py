@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from maxmargin.divide.clustering import Partition
 from maxmargin.problem.formulations import QP
-from maxmargin.runtime import Result
+from maxmargin.runtime import NEVER, Deadline, Result
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -40,7 +40,7 @@ class Plan:
     seed: int = 0
     adaptive: bool = True
     max_iter: int = -1
-    deadline: float | None = None  # time.time()
+    deadline: Deadline = NEVER
     verbose: bool = False
 
 

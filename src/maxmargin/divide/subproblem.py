@@ -7,7 +7,6 @@ a joblib backend; then it takes the rows of its own cluster along and nothing el
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,7 +18,7 @@ from maxmargin.decomposition.rows import Frame, GivenRows, NativeRows, Samples
 from maxmargin.decomposition.solver import Decomposition, DualResult, Options, solve
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import Kernel
-from maxmargin.runtime import Control, Status
+from maxmargin.runtime import NEVER, Control, Deadline, Status
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -110,7 +109,7 @@ class Subproblem:
     alpha: FloatArray | None
     options: Options
     max_iter: int = -1
-    deadline: float | None = None  # time.time()
+    deadline: Deadline = NEVER
     stop: threading.Event | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -133,7 +132,7 @@ def solve_subproblem(task: Subproblem) -> tuple[int, int, IntArray, DualResult]:
 
 
 def _solve(task: Subproblem, alpha: FloatArray | None, dtype: Any) -> DualResult:
-    left = None if task.deadline is None else max(0.0, task.deadline - time.time())
     stop = task.stop
-    control = Control(left, task.max_iter, callback=None if stop is None else lambda row: stop.is_set())
+    watch = None if stop is None else lambda row: stop.is_set()
+    control = Control(max_iter=task.max_iter, callback=watch, deadline=task.deadline)
     return solve(task.qp, task.data.source(task.ids, task.options.threads, dtype), task.options, control, alpha=alpha)

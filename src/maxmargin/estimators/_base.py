@@ -1,7 +1,7 @@
 """The one fit pipeline: validate → encode → formulate → solve → attributes, and what its steps share.
 
 A fit either sets every attribute or changes nothing: `transactional` puts the estimator back as it was when anything
-fails on the way. After Ctrl-C the best model so far is kept and KeyboardInterrupt is raised, in that order.
+fails on the way. After Ctrl-C fit returns the model reached, with a warning; a second Ctrl-C is an error like others.
 """
 
 from __future__ import annotations
@@ -20,24 +20,31 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from maxmargin.runtime import Control, Result, Status
+from maxmargin.runtime import Control, Result, Status, deferred_interrupt
 
 FloatArray = NDArray[np.float64]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def transactional(fit: F) -> F:
-    """Decorate a fit method: on an error the estimator is left exactly as it was before the call."""
+    """Decorate a fit method: on an error the estimator is left exactly as it was before the call.
+
+    Ctrl-C is held from its first line to its last, so that it is never torn apart.
+    """
 
     @functools.wraps(fit)
     def guarded(self: BaseEstimator, *args: Any, **kwargs: Any) -> Any:
         before = dict(vars(self))
         try:
-            return fit(self, *args, **kwargs)
-        except BaseException as error:
-            if not getattr(error, "model_kept", False):
-                self.__dict__.clear()
-                self.__dict__.update(before)
+            with deferred_interrupt() as interrupted:
+                fitted = fit(self, *args, **kwargs)
+            if interrupted.is_set() and str(Status.INTERRUPTED) not in self.status_:
+                late = f"Ctrl-C came when {type(self).__name__} was fitted (status_={self.status_!r}): the model is complete"
+                warnings.warn(late, ConvergenceWarning, stacklevel=2)
+            return fitted
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
 
     return guarded  # type: ignore[return-value]
@@ -62,7 +69,7 @@ class Machine(BaseEstimator):
         return Control(self.max_time, self.max_iter, self.verbose, self.callback, type(self).__name__)
 
     def _publish(self, result: Result, **attributes: Any) -> None:
-        """Set the fitted attributes, then say what the user must know: a warning, or the Ctrl-C that was held back."""
+        """Set the fitted attributes, then warn of what the user must know."""
         attributes.setdefault("n_iter_", result.n_iter)
         attributes |= {
             "status_": str(result.status),
@@ -72,11 +79,7 @@ class Machine(BaseEstimator):
             "timings_": result.timings,
         }
         self.__dict__.update(attributes)
-        if result.status is Status.INTERRUPTED:
-            interrupt = KeyboardInterrupt("fit interrupted: the estimator keeps the best model so far (see status_)")
-            interrupt.model_kept = True  # type: ignore[attr-defined]
-            raise interrupt
-        if result.status not in (Status.CONVERGED, Status.COMPLETED, Status.CALLBACK):
+        if not (result.status.done or result.status is Status.CALLBACK):
             warnings.warn(self._advice(result), ConvergenceWarning, stacklevel=4)
 
     def _advice(self, result: Result) -> str:
@@ -84,6 +87,7 @@ class Machine(BaseEstimator):
         remedy = {
             Status.MAX_TIME: f"raise max_time ({self.max_time} s)",
             Status.MAX_ITER: f"raise max_iter ({self.max_iter})",
+            Status.INTERRUPTED: "fit again (with warm_start=True where there is one, from here)",
             Status.STALLED: "scale the features (StandardScaler), lower C, or raise tol",
         }[result.status]
         scale = max(abs(result.objective), np.finfo(float).tiny)

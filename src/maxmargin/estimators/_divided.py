@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -75,9 +75,8 @@ class Divided(KernelMachine):
             while levels > 0 and n < smallest * k**levels:
                 levels -= 1
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        deadline = None if control.max_time is None else time.time() + control.max_time
         return Plan(
-            k, levels, min(stop, levels), self.sample_size, seed, max_iter=control.max_iter, deadline=deadline,
+            k, levels, min(stop, levels), self.sample_size, seed, max_iter=control.max_iter, deadline=control.deadline,
             verbose=bool(self.verbose),
         )  # fmt: skip
 
@@ -85,7 +84,7 @@ class Divided(KernelMachine):
         data = KernelData(setup.X, setup.kernel, setup.rows.index, setup.dtype, setup.threads)
         solver = DivideAndConquer(problems, data, setup.options, self._plan(len(setup.rows.index), control))
         # max_iter limits each subproblem's solver, not the number of levels.
-        return run(solver, Control(control.max_time, -1, control.verbose, control.callback, control.title))
+        return run(solver, replace(control, max_iter=-1))
 
     def _level_attributes(
         self, setup: Setup, X: Any, support: IntArray, problems: Sequence[Problem], result: DivideResult

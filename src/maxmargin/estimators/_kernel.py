@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -203,12 +201,9 @@ class Setup:
 
     def solve(self, qp: QP, chosen: IntArray | None, control: Control, alpha: FloatArray | None = None) -> DualResult:
         """Solve one QP; float32 kernel values that stall are replaced by float64 ones, from where they got to."""
-        start = time.perf_counter()
         result = solve(qp, self.source(chosen), self.options, control, alpha=alpha)
         if result.status is Status.STALLED and self.dtype == np.float32:
             self.dtype, self._samples = np.float64, None
-            if control.max_time is not None:
-                control = replace(control, max_time=max(0.0, control.max_time - (time.perf_counter() - start)))
             first = result
             result = solve(qp, self.source(chosen), self.options, control, alpha=first.alpha)
             result.n_iter += first.n_iter

@@ -39,7 +39,7 @@ from maxmargin.estimators._base import (
     row_weights,
     transactional,
 )
-from maxmargin.runtime import thread_count
+from maxmargin.runtime import Status, thread_count
 
 SIDE_BY_SIDE = 1 << 20  # stored values of X from which classes gain by running at once; below, Python is the limit
 SMALL = 500  # rows up to which equal samples are merged: there it costs nothing and makes weights exact to the bit
@@ -179,8 +179,8 @@ class LinearSVC(ClassifierMixin, Machine):
         """Fit one model per C, each starting from the one before; returns them in the order of `Cs`.
 
         Cuts bound the loss whatever C is, so they are all kept along the path, and every model has its own
-        certificate. `max_time` and `max_iter` are limits per C. The KeyboardInterrupt of Ctrl-C carries the models
-        fitted so far as `models`, smallest C first; the last of them is the best one reached for its C.
+        certificate. `max_time` and `max_iter` are limits per C. After Ctrl-C the models fitted so far are
+        returned, those of the smallest Cs; the last of them is the best one reached for its C.
         """
         strengths = [float(c) for c in Cs]
         if not strengths:
@@ -196,12 +196,10 @@ class LinearSVC(ClassifierMixin, Machine):
             model.__dict__.update(checked)
             result = drive(model._solver(data, memory), model._control())
             model.set_params(warm_start=self.warm_start)
-            try:
-                model._publish(result, **model._attributes(result, data))
-            except KeyboardInterrupt as interrupt:
-                interrupt.args = (f"path interrupted: {k + 1} of {len(models)} models are in `models` of this exception",)
-                interrupt.models = ascending[: k + 1]  # type: ignore[attr-defined]
-                raise
+            model._publish(result, **model._attributes(result, data))
+            if result.status is Status.INTERRUPTED:
+                fitted = ascending[: k + 1]
+                return [model for model in models if model in fitted]
             memory = dict(enumerate(zip_longest(result.bundles, np.atleast_2d(result.w))))  # joint: one bundle
         return models
 

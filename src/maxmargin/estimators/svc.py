@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -23,7 +22,7 @@ from maxmargin.estimators._base import (
     transactional,
 )
 from maxmargin.estimators._kernel import KernelMachine, Setup
-from maxmargin.estimators._many import after, combined, share_of_time
+from maxmargin.estimators._many import after, combined
 from maxmargin.estimators.multiclass import ovr_decision, pair_votes
 from maxmargin.problem.formulations import c_svc, intercept_and_r, nu_svc
 from maxmargin.runtime import Control, Status
@@ -103,14 +102,12 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         pairs = list(combinations(range(len(classes)), 2))
         last = self._last_alphas(setup, len(pairs))
         solutions = []
-        start = time.perf_counter()
         for k, (i, j) in enumerate(pairs):
             chosen = np.flatnonzero((label == i) | (label == j))
             positive = j if len(pairs) == 1 else i
             y = np.where(label[chosen] == positive, 1.0, -1.0)
             pair = Pair(setup, chosen, y, setup.rows.weight[chosen], factors[label[chosen]])
-            share = share_of_time(control, start, len(pairs) - k)
-            solutions.append(self._solve_pair(pair, last[k] if last else None, replace(control, max_time=share)))
+            solutions.append(self._solve_pair(pair, last[k] if last else None, control.part(len(pairs) - k)))
             control = after(solutions[-1].result, control)
         attributes = self._attributes(setup, X, classes, encoded, pairs, solutions)
         self._publish(combined([s.result for s in solutions]), class_weight_=factors, **attributes)

@@ -1,8 +1,13 @@
 """What every solver runs on: the loop with clock, progress and Ctrl-C; results; threads; communication."""
 
 from maxmargin.runtime.comm import Comm, Serial
+from maxmargin.runtime.deadline import NEVER, Deadline
+from maxmargin.runtime.interrupt import deferred_interrupt
 from maxmargin.runtime.result import Result, Status, Turn
-from maxmargin.runtime.run import Control, run
+from maxmargin.runtime.run import Control, run, settled, steps
 from maxmargin.runtime.threads import thread_count
 
-__all__ = ["Comm", "Control", "Result", "Serial", "Status", "Turn", "run", "thread_count"]
+__all__ = [
+    "NEVER", "Comm", "Control", "Deadline", "Result", "Serial", "Status", "Turn", "deferred_interrupt", "run", "settled",
+    "steps", "thread_count",
+]  # fmt: skip

@@ -14,10 +14,12 @@ class Status(str, Enum):
     """Why a solver stopped. Only CONVERGED means that the tolerance was reached.
 
     COMPLETED: all the passes that were asked for were made, by a solver that has no tolerance to test.
+    EARLY: the level of divide and conquer that was asked for is finished; the whole problem was not solved.
     """
 
     CONVERGED = "converged"
     COMPLETED = "completed"
+    EARLY = "early"
     MAX_ITER = "max_iter"
     MAX_TIME = "max_time"
     STALLED = "stalled"
@@ -27,29 +29,47 @@ class Status(str, Enum):
     def __str__(self) -> str:
         return self.value
 
+    @property
+    def done(self) -> bool:
+        """Whether what was asked for was reached."""
+        return self in (Status.CONVERGED, Status.COMPLETED, Status.EARLY)
+
+    @property
+    def by_user(self) -> bool:
+        """Whether the user stopped it: then what is left of a fit must not go on."""
+        return self in (Status.INTERRUPTED, Status.CALLBACK)
+
 
 @dataclass(frozen=True)
 class Turn:
-    """One line of a solver's report, made once per turn of its outer loop.
+    """One line of a solver's report, made once per turn of its outer loop. Unknown numbers are NaN.
 
-    `gap` is the duality gap (NaN while unknown), `violation` what the solver compares with its tolerance.
+    objective   the primal value of the model reached: no optimum lies above it
+    dual        the best lower bound known: no model has an objective below it
+    violation   what the solver compares with its tolerance
+    n_support   samples that the model rests on; -1 where that is not known
     """
 
     objective: float
-    gap: float
+    dual: float
     violation: float
     n_support: int
     extra: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def gap(self) -> float:
+        return self.objective - self.dual
+
 
 @dataclass
 class Result:
-    """What every solver returns; each solver's own subclass adds its solution."""
+    """What every solver returns; each solver's own subclass adds its solution. `objective` is the primal value."""
 
     status: Status = Status.CONVERGED
     n_iter: int = 0
     objective: float = float("nan")
     gap: float = float("nan")
     violation: float = float("nan")
+    n_support: int = -1
     trace: NDArray[Any] = field(default_factory=lambda: np.empty(0))
     timings: dict[str, float] = field(default_factory=dict)

@@ -1,0 +1,95 @@
+"""The report of a run as a table: one row per turn, one meaning per column in every engine.
+
+    iteration, time        turns so far; seconds since the run began
+    objective, dual, gap   primal value, best lower bound, their difference; NaN where unknown
+    violation              what the solver compares with its tolerance
+    n_support              samples that the model rests on, -1 where that is not known
+    …                      what a solver adds of its own, and with several problems in a fit their number, `problem`
+
+The last row is the model that was handed out. With several problems it is their total, and its `problem` is -1.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.runtime.result import Result, Turn
+
+COLUMNS = ("iteration", "time", "objective", "dual", "gap", "violation", "n_support")
+WHOLE = ("iteration", "n_support")
+
+
+class Log:
+    """The turns so far."""
+
+    def __init__(self, start: float) -> None:
+        self._start = start
+        self._rows: list[dict[str, float]] = []
+        self.iterations = 0
+
+    def add(self, turn: Turn) -> dict[str, float]:
+        self.iterations += 1
+        row = {
+            "iteration": self.iterations,
+            "time": time.perf_counter() - self._start,
+            "objective": turn.objective,
+            "dual": turn.dual,
+            "gap": turn.gap,
+            "violation": turn.violation,
+            "n_support": turn.n_support,
+            **turn.extra,
+        }
+        self._rows.append(row)
+        return row
+
+    def close(self, result: Result) -> NDArray[Any]:
+        """The table; its last row, which is the last turn's, tells of the model that is handed out."""
+        last = self._rows.pop() if self._rows else {"iteration": 0}
+        return table([*self._rows, {**last, "time": time.perf_counter() - self._start, **summary(result)}])
+
+
+def summary(result: Result) -> dict[str, float]:
+    """What the last row says of a result."""
+    return {
+        "objective": result.objective,
+        "dual": result.objective - result.gap,
+        "gap": result.gap,
+        "violation": result.violation,
+        "n_support": result.n_support,
+    }
+
+
+def table(rows: Sequence[dict[str, float]]) -> NDArray[Any]:
+    """Rows as a structured array; a column that a row does not have is NaN there."""
+    names = dict.fromkeys(COLUMNS) | dict.fromkeys(name for row in rows for name in row)
+    kinds = [(name, np.int64 if name in WHOLE else np.float64) for name in names]
+    out = np.zeros(len(rows), dtype=kinds)
+    for i, row in enumerate(rows):
+        out[i] = tuple(row.get(name, np.nan) for name in names)
+    return out
+
+
+def stacked(traces: Sequence[NDArray[Any]], total: Result) -> NDArray[Any]:
+    """The traces of several problems one after the other, `problem` saying which; then a row for their total."""
+    columns = dict.fromkeys(name for trace in traces for name in trace.dtype.names or ())
+    kinds = [(name, np.int64 if name in WHOLE else np.float64) for name in columns]
+    out = np.zeros(sum(map(len, traces)) + 1, dtype=[*kinds, ("problem", np.int64)])
+    for name, kind in kinds:
+        if kind is np.float64:
+            out[name] = np.nan
+    start = 0
+    for k, trace in enumerate(traces):
+        part = out[start : start + len(trace)]
+        for name in trace.dtype.names or ():
+            part[name] = trace[name]
+        part["problem"] = k
+        start += len(trace)
+    last = {"iteration": total.n_iter, "time": out["time"][:-1].max(), "problem": -1}
+    for name, value in (last | summary(total)).items():
+        out[-1][name] = value
+    return out
