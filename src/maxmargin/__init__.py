@@ -1,11 +1,13 @@
 """Support vector machines for large data, with a certificate for every answer."""
 
+from maxmargin.estimators._base import VERSION
 from maxmargin.estimators.budget import BudgetSVC
 from maxmargin.estimators.dc import DCSVC, DCSVR
 from maxmargin.estimators.linear import LinearSVC
 from maxmargin.estimators.oneclass import OneClassSVM
 from maxmargin.estimators.svc import SVC, NuSVC
 from maxmargin.estimators.svr import SVR, NuSVR
+from maxmargin.problem.fitted import certify_fit
 
-__version__ = "0.1.0"
-__all__ = ["DCSVC", "DCSVR", "SVC", "SVR", "BudgetSVC", "LinearSVC", "NuSVC", "NuSVR", "OneClassSVM"]
+__version__ = VERSION
+__all__ = ["DCSVC", "DCSVR", "SVC", "SVR", "BudgetSVC", "LinearSVC", "NuSVC", "NuSVR", "OneClassSVM", "certify_fit"]

@@ -16,7 +16,8 @@ from sklearn.datasets import make_blobs, make_classification, make_moons
 import maxmargin
 from maxmargin import SVC, NuSVC
 from maxmargin.problem import formulations
-from maxmargin.problem.certificates import certify, certify_fit
+from maxmargin.problem.certificates import certify
+from maxmargin.problem.fitted import certify_fit
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import Kernel
 

@@ -17,7 +17,8 @@ from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from maxmargin.decomposition.rows import GivenRows, NativeRows, Samples
 from maxmargin.decomposition.solver import Options, solve
 from maxmargin.problem import formulations
-from maxmargin.problem.certificates import certify, certify_fit
+from maxmargin.problem.certificates import certify
+from maxmargin.problem.fitted import certify_fit
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import NATIVE, Kernel
 from maxmargin.runtime import Status

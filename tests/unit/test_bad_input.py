@@ -11,8 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
-from maxmargin.problem.certificates import certify_fit
+from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM, certify_fit
 
 ALL = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
 RNG = np.random.default_rng(0)

@@ -10,9 +10,15 @@ import scipy.sparse as sp
 import sklearn.svm
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import make_moons
+from sklearn.linear_model import RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from maxmargin.problem import certificates, formulations
-from maxmargin.problem.certificates import best_multipliers, certify, certify_fit, kernel_block
+import maxmargin
+from maxmargin.problem import certificates, fitted, formulations
+from maxmargin.problem.certificates import best_multipliers, certify, kernel_block
+from maxmargin.problem.fitted import certify_fit
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import Kernel
 
@@ -233,12 +239,91 @@ def test_class_weights_are_bounds() -> None:
     assert certify_fit(fit, X, y).relative_gap < 1e-6
 
 
-def test_three_classes_and_wrong_shapes_are_refused() -> None:
+def three_classes(n: int = 90) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(30, 2))
-    y = np.arange(30) % 3
-    with pytest.raises(ValueError, match="two classes, not 3"):
-        certify_fit(sklearn.svm.SVC().fit(X, y), X, y)
+    X = rng.normal(size=(n, 3))
+    return X, np.array(["a", "b", "c"])[np.digitize(X[:, 0] + 0.5 * rng.normal(size=n), [-0.5, 0.5])]
+
+
+@pytest.mark.parametrize("machine", [
+    sklearn.svm.SVC(tol=1e-7, class_weight="balanced"), sklearn.svm.NuSVC(nu=0.2, tol=1e-7), maxmargin.SVC(tol=1e-7),
+    maxmargin.SVC(tol=1e-7, class_weight={"a": 3.0}, fit_intercept=False), maxmargin.NuSVC(nu=0.2, tol=1e-7),
+    maxmargin.DCSVC(tol=1e-7, levels=1, k=2, random_state=0),
+    maxmargin.DCSVC(tol=1e-7, multi_class="ovr", levels=1, k=2, fit_intercept=True, random_state=0),
+    sklearn.svm.SVC(kernel="precomputed", tol=1e-7),
+], ids=repr)  # fmt: skip
+def test_several_classes_are_judged_by_the_sum_of_their_problems(machine) -> None:
+    X, y = three_classes()
+    X = Kernel("rbf", gamma=0.4)(X, X) if machine.kernel == "precomputed" else X
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    model = machine.fit(X, y, sample_weight=weight)
+    answer = certify_fit(model, X, y, weight)
+    assert answer.infeasibility < 1e-6 and answer.violation < 1e-5 and 0 <= answer.relative_gap < 1e-5
+    # a ν fit reports the ν problem's objective, in which alpha and b are not yet divided by the margin
+    if hasattr(model, "objective_"):
+        assert answer.primal == pytest.approx(model.objective_, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("intercept", ["free", "penalised", "none"])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_linear_machines_are_judged_without_their_bound(loss, intercept, classes, sparse) -> None:
+    X, y = three_classes()
+    y = y if classes == 3 else np.where(y == "a", "a", "b")
+    X = sp.csr_matrix(X) if sparse else X
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    scaling = {"free": None, "penalised": 2.0, "none": 1.0}[intercept]
+    model = maxmargin.LinearSVC(
+        C=0.3, loss=loss, intercept_scaling=scaling, fit_intercept=intercept != "none", tol=1e-6, class_weight="balanced"
+    ).fit(X, y, weight)
+    answer = certify_fit(model, X, y, weight)
+    assert answer.infeasibility < 1e-9
+    assert answer.primal == pytest.approx(model.objective_, rel=1e-9)
+    assert -1e-9 < answer.relative_gap < 1e-3
+    assert model.objective_ - model.dual_gap_ <= answer.primal * (1 + 1e-9)
+    if intercept != "free":
+        theirs = sklearn.svm.LinearSVC(
+            C=0.3, loss=loss, intercept_scaling=2.0, fit_intercept=intercept != "none", tol=1e-8, max_iter=10**6,
+            class_weight="balanced" if classes == 2 else None,
+        ).fit(X, y, weight)  # fmt: skip
+        model.set_params(class_weight=theirs.class_weight).fit(X, y, weight)
+        answer = certify_fit(model, X, y, weight)
+        judged = certify_fit(theirs, X, y, weight)
+        assert judged.primal == pytest.approx(answer.primal, rel=1e-3) and judged.relative_gap < 1e-3
+
+
+def test_a_pipeline_is_judged_by_its_last_step() -> None:
+    X, y = three_classes()
+    pipeline = make_pipeline(StandardScaler(), maxmargin.SVC()).fit(X, y)
+    answer = certify_fit(pipeline, X, y)
+    assert answer.primal == pytest.approx(pipeline[-1].objective_, rel=1e-9)
+    assert answer.gap == pytest.approx(pipeline[-1].dual_gap_, rel=1e-6)
+
+
+def test_a_level_of_divide_and_conquer_is_judged_on_the_whole_problem() -> None:
+    X, y = make_moons(400, noise=0.2, random_state=0)
+    early = maxmargin.DCSVC(C=2.0, k=2, levels=2, stop_level=2, random_state=0).fit(X, y)
+    exact = maxmargin.SVC(C=2.0, fit_intercept=False, tol=1e-6).fit(X, y)
+    answer = certify_fit(early, X, y)
+    assert answer.dual <= exact.objective_ <= answer.primal and answer.infeasibility < 1e-9
+
+
+def test_what_cannot_be_judged_is_refused_with_a_reason() -> None:
+    X, y = three_classes()
+    with pytest.raises(ValueError, match="cannot judge BudgetSVC: its support vectors are no samples"):
+        certify_fit(maxmargin.BudgetSVC(budget=10).fit(X, y), X, y)
+    with pytest.raises(ValueError, match="cannot judge RidgeClassifier"):
+        certify_fit(RidgeClassifier().fit(X, y), X, y)
+    with pytest.raises(ValueError, match="crammer_singer"):
+        certify_fit(maxmargin.LinearSVC(multi_class="crammer_singer").fit(X, y), X, y)
+    with pytest.raises(ValueError, match="penalty='l1'"):
+        certify_fit(sklearn.svm.LinearSVC(penalty="l1").fit(X, y), X, y)
+    with pytest.raises(ValueError, match="ν-SVC with class weights"):
+        certify_fit(maxmargin.NuSVC(nu=0.2, class_weight={"a": 2.0}).fit(X, y), X, y)
+
+
+def test_wrong_shapes_are_refused() -> None:
     qp = formulations.c_svc(np.array([1.0, -1.0]), np.ones(2))
     with pytest.raises(ValueError, match=r"alpha\.shape == \(3,\)"):
         certify(qp, np.eye(2), np.zeros(3))
@@ -247,4 +332,4 @@ def test_three_classes_and_wrong_shapes_are_refused() -> None:
 
 
 def test_examples_in_the_docstrings() -> None:
-    assert doctest.testmod(certificates).failed == 0
+    assert doctest.testmod(certificates).failed == doctest.testmod(fitted).failed == 0

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from maxmargin import SVC
+from maxmargin import SVC, certify_fit
 from maxmargin.data.rows import distinct_rows
 from maxmargin.decomposition import rows as kernel_rows
 from maxmargin.decomposition.rows import Samples
-from maxmargin.problem.certificates import certify_fit
 from maxmargin.problem.kernels import Kernel
 
 

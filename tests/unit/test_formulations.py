@@ -8,7 +8,8 @@ import scipy.optimize
 import sklearn.svm
 
 from maxmargin.problem import formulations
-from maxmargin.problem.certificates import certify, certify_fit
+from maxmargin.problem.certificates import certify
+from maxmargin.problem.fitted import certify_fit
 from maxmargin.problem.formulations import QP, InfeasibleError
 from maxmargin.problem.kernels import Kernel
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import maxmargin
-from maxmargin.problem.certificates import certify_fit
+from maxmargin import certify_fit
 
 FITS: dict[str, dict[str, Any]] = {
     "SVC": {"C": 3.0},

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from maxmargin import DCSVC, SVC, SVR
+from maxmargin import DCSVC, SVC, SVR, certify_fit
 from maxmargin.data.matrix import entries, mostly_zero
 from maxmargin.decomposition.rows import NativeRows, Samples
-from maxmargin.problem.certificates import certify_fit
 from maxmargin.problem.kernels import NATIVE, Kernel
 
 MB = 1 << 20

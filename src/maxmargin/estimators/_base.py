@@ -10,20 +10,35 @@ import functools
 import numbers
 import warnings
 from collections.abc import Callable, Iterable
+from importlib.metadata import version
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, InconsistentVersionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from maxmargin.runtime import Control, Result, Status, deferred_interrupt
 
 FloatArray = NDArray[np.float64]
+VERSION = version("maxmargin")
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class OtherVersionWarning(InconsistentVersionWarning):
+    """A pickled machine of another version of maxmargin: it may predict otherwise, or not at all."""
+
+    def __init__(self, name: str, then: str) -> None:
+        super().__init__(estimator_name=name, current_sklearn_version=VERSION, original_sklearn_version=then)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.estimator_name} was pickled by maxmargin {self.original_sklearn_version} and is read by "
+            f"{self.current_sklearn_version}: fit it again, or keep models as files that maxmargin.save writes"
+        )
 
 
 def transactional(fit: F) -> F:
@@ -96,6 +111,15 @@ class Machine(BaseEstimator):
             f"duality gap {result.gap:.3g} ({result.gap / scale:.2g} of the objective), "
             f"violation {result.violation:.3g}. To go on, {remedy}."
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_maxmargin_version": VERSION}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        then = state.get("_maxmargin_version", "before 0.2")
+        if then != VERSION:
+            warnings.warn(OtherVersionWarning(type(self).__name__, then), stacklevel=2)
+        super().__setstate__({name: value for name, value in state.items() if name != "_maxmargin_version"})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

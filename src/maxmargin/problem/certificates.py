@@ -23,12 +23,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin.problem import formulations
 from maxmargin.problem.formulations import QP
-from maxmargin.problem.kernels import Kernel, resolve_gamma
+from maxmargin.problem.kernels import Kernel, dense64
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -37,6 +36,16 @@ Gram: TypeAlias = FloatArray | Callable[[IntArray, IntArray], FloatArray]
 
 BLOCK_VALUES = 2**22  # kernel values at a time: 32 MB of float64
 AT_BOUND = 1e-12  # relative to upper: nearer than this is rounding, and counts as at the bound
+
+
+class CertificateError(RuntimeError):
+    """A lower bound lies above an objective by more than rounding explains: a bug in maxmargin, never a property of data."""
+
+    def __init__(self, lower: float, objective: float) -> None:
+        super().__init__(
+            f"the lower bound {lower!r} lies above the objective {objective!r}: this is a bug in maxmargin and no fault of "
+            "your data. Please report it, with the parameters and, if you can, the data; no model was handed out"
+        )
 
 
 @dataclass(frozen=True)
@@ -124,7 +133,7 @@ def decision_values(gram: Gram, coef: FloatArray) -> FloatArray:
 def kernel_block(kernel: Kernel, X: Any) -> Gram:
     """A kernel on samples as `gram(rows, columns)`; for a precomputed kernel X is the Gram matrix itself."""
     if kernel.name == "precomputed":
-        return lambda rows, columns: np.asarray(_dense(X[rows][:, columns]), dtype=np.float64)
+        return lambda rows, columns: dense64(X[rows][:, columns])
     return lambda rows, columns: kernel(X[rows], X[columns])
 
 
@@ -148,13 +157,13 @@ def kkt_violation(
 def best_multipliers(qp: QP, score: FloatArray) -> FloatArray:
     """For each group the b that makes the primal smallest with f held fixed."""
     best = [
-        _smallest_loss(qp.sign[mine], score[mine], qp.upper[mine], float(target))
+        smallest_loss(qp.sign[mine], score[mine], qp.upper[mine], float(target))
         for mine, target in ((qp.group == g, t) for g, t in enumerate(qp.targets))
     ]
     return np.array(best, dtype=np.float64)
 
 
-def _smallest_loss(sign: FloatArray, score: FloatArray, upper: FloatArray, target: float) -> float:
+def smallest_loss(sign: FloatArray, score: FloatArray, upper: FloatArray, target: float) -> float:
     """argmin_b Σ upper max(0, s (score − b)) + b·target; the middle when a whole interval is optimal.
 
     The slope is target − Σ_{s=+1, score>b} upper + Σ_{s=−1, score<b} upper: it grows by `upper` at each score.
@@ -170,87 +179,3 @@ def _smallest_loss(sign: FloatArray, score: FloatArray, upper: FloatArray, targe
     if slope_after[0] - upper[order[0]] > -rounding:  # already flat before the first knot: no left end
         return float(knots[last])
     return float(0.5 * (knots[first] + knots[max(first, last)]))
-
-
-def certify_fit(estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Certificate:
-    """Judge a fitted SVC (two classes), NuSVC (two classes), SVR, NuSVR or OneClassSVM from its public attributes.
-
-    Anything with scikit-learn's parameters, `support_`, `dual_coef_` and `intercept_` will do, scikit-learn's own
-    estimators included. X, y and sample_weight are those of the fit.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_classification
-    >>> from sklearn.svm import SVC
-    >>> from maxmargin.problem.certificates import certify_fit
-    >>> X, y = make_classification(random_state=0)
-    >>> certify_fit(SVC(tol=1e-8).fit(X, y), X, y).relative_gap < 1e-6
-    True
-    """
-    params = estimator.get_params(deep=False)
-    X = X.tocsr() if sp.issparse(X) else np.asarray(X)
-    n = X.shape[0]
-    weight = np.ones(n) if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, np.float64), (n,))
-    if len(getattr(estimator, "classes_", "ab")) != 2:
-        raise ValueError(f"certify_fit judges two classes, not {len(estimator.classes_)}: certify each pair's fit")
-    coef = np.zeros(n)
-    coef[estimator.support_] = np.ravel(_dense(estimator.dual_coef_))
-    intercept = float(np.ravel(estimator.intercept_)[0])
-    qp, alpha, multipliers = _as_qp(estimator, params, y, weight, coef, intercept)
-    gram = kernel_block(_kernel_of(estimator, params, X, weight), X)
-    if multipliers is None:  # ν-SVR keeps its tube to itself: the best one for the published intercept
-        sample = np.arange(2 * n) % n
-        error = qp.sign * (qp.center - decision_values(gram, coef)[sample] - intercept)
-        tube = _smallest_loss(np.ones(2 * n), error, qp.upper, float(qp.targets[0] - qp.targets[1]))
-        multipliers = np.array([intercept + tube, intercept - tube])
-    return certify(qp, gram, alpha, multipliers)
-
-
-def _as_qp(
-    estimator: Any, params: dict[str, Any], y: Any, weight: FloatArray, coef: FloatArray, intercept: float
-) -> tuple[QP, FloatArray, FloatArray | None]:
-    """QP, alpha and multipliers (None: unknown) behind one coefficient per sample and an intercept."""
-    with_intercept = params.get("fit_intercept", True)
-    published = np.array([intercept] if with_intercept else [])
-    if hasattr(estimator, "classes_"):
-        sign, weight = _two_classes(estimator, y, weight)
-        if "nu" not in params:
-            return formulations.c_svc(sign, params["C"] * weight, with_intercept), sign * coef, published
-        qp = formulations.nu_svc(sign, params["nu"], weight)
-        rho = params["nu"] * weight.sum() / max(np.abs(coef).sum(), np.finfo(float).tiny)  # fits divide by it
-        return qp, sign * coef * rho, rho * (intercept + np.array([-1.0, 1.0]))
-    if "C" not in params:
-        return formulations.one_class(params["nu"], weight), coef, published
-    t = np.asarray(y, dtype=np.float64).ravel()
-    split = np.maximum(np.concatenate([coef, -coef]), 0)
-    if "nu" not in params:
-        return formulations.epsilon_svr(t, params["epsilon"], params["C"] * weight, with_intercept), split, published
-    qp = formulations.nu_svr(t, params["nu"], params["C"], weight)
-    # When the tube closes (ε = 0), a and a* are both non-zero, which their difference does not show: what is missing
-    # from Σ(a + a*) is spread over the room that is left, equally on both sides.
-    room = qp.upper[: len(t)] - np.abs(coef)
-    missing = 0.5 * (qp.targets[0] - qp.targets[1] - split.sum())
-    share = np.clip(missing / room.sum(), 0, 1) if room.sum() > 0 else 0.0
-    return qp, split + np.tile(share * room, 2), None
-
-
-def _two_classes(estimator: Any, y: Any, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """±1 labels and weights with the class weights in them."""
-    second = (np.asarray(y).ravel() == estimator.classes_[1]).astype(np.intp)
-    factors = np.asarray(getattr(estimator, "class_weight_", np.ones(2)), dtype=np.float64)
-    return 2.0 * second - 1.0, weight * factors[second]
-
-
-def _kernel_of(estimator: Any, params: dict[str, Any], X: Any, weight: FloatArray) -> Kernel:
-    kernel = params.get("kernel", "linear")
-    if callable(kernel):
-        return Kernel("callable", function=kernel)
-    gamma = getattr(estimator, "gamma_", getattr(estimator, "_gamma", None))  # resolved by the fit, or by our rule
-    if gamma is None:
-        every = np.arange(X.shape[0])
-        gamma = 1.0 if kernel == "precomputed" else resolve_gamma(params.get("gamma", "scale"), X, every, weight)
-    return Kernel(kernel, float(gamma), float(params.get("coef0", 0.0)), params.get("degree", 3))
-
-
-def _dense(values: Any) -> Any:
-    return values.toarray() if sp.issparse(values) else values
