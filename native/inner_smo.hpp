@@ -7,8 +7,9 @@
 // Without groups a step moves the variable of the largest score² / K_ii among those free to follow it, and together
 // with it the one that then gains most (after Steinwart, Hush & Scovel, JMLR 2011).
 //
-// Cost: two passes of q elements per step, each one fused loop over vectors. Curvatures are kept ≥ kTau, so duplicate
-// rows (curvature 0) take a long step to a bound instead of dividing by zero.
+// Cost: two passes of q elements per step, each one fused loop over vectors. Curvatures are kept above a small part of the
+// diagonal (kTau), so duplicate rows (curvature 0) take a long step to a bound instead of dividing by zero; without a
+// diagonal (a kernel of zeros) the step is to the bound. Ends early when a step no longer moves a variable.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -32,9 +33,11 @@ class InnerSmo {
       : tile_(tile), q_(q), ld_(ld), width_((q + L - 1) / L * L), beta_(beta), lo_(lo), hi_(hi), score_out_(score), groups_(groups) {
     score_.assign(width_, T(0));
     diagonal_.assign(width_, T(1));
+    floor_.assign(width_, kTau);
     for (index_t v = 0; v < q; ++v) {
       score_[v] = T(score[v]);
       diagonal_[v] = tile[v * ld + v];
+      floor_[v] = std::max(kTau * std::abs(diagonal_[v]), std::numeric_limits<T>::min());
     }
     const int sets = std::max(groups, 1);
     up_.assign(sets, std::vector<T>(width_, -inf));
@@ -99,17 +102,17 @@ class InnerSmo {
       }
       if (!(violation > tol) || step >= max_steps) return {step, std::max(violation, 0.0)};
       const index_t i = top[set].at, j = partner(i, set);
+      if (j < 0) return {step, violation};  // scores that are not numbers
       const T *ki = tile_ + i * ld_, *kj = tile_ + j * ld_;
-      const double curvature = std::max(double(diagonal_[i]) + double(diagonal_[j]) - 2 * double(ki[j]), double(kTau));
-      double t = (double(score_[i]) - double(score_[j])) / curvature;
-      if (t >= hi_[i] - beta_[i] || t >= beta_[j] - lo_[j]) {
-        t = std::min(hi_[i] - beta_[i], beta_[j] - lo_[j]);
-        beta_[i] = t == hi_[i] - beta_[i] ? hi_[i] : beta_[i] + t;
-        beta_[j] = t == beta_[j] - lo_[j] ? lo_[j] : beta_[j] - t;
-      } else {
-        beta_[i] += t;
-        beta_[j] -= t;
-      }
+      const double curvature = std::max(0.5 * (double(floor_[i]) + double(floor_[j])),
+                                        double(diagonal_[i]) + double(diagonal_[j]) - 2 * double(ki[j]));
+      const double room_i = hi_[i] - beta_[i], room_j = beta_[j] - lo_[j];
+      const double t = std::min({(double(score_[i]) - double(score_[j])) / curvature, room_i, room_j});
+      const double rises = t == room_i ? hi_[i] : std::min(beta_[i] + t, hi_[i]);
+      const double falls = t == room_j ? lo_[j] : std::max(beta_[j] - t, lo_[j]);
+      if (rises == beta_[i] && falls == beta_[j]) return {step, violation};
+      beta_[i] = rises;
+      beta_[j] = falls;
       flag(i);
       flag(j);
       // Move the scores; in the same pass find the next extremes of the first group.
@@ -146,16 +149,18 @@ class InnerSmo {
     return {reduce(best, at), smallest(least)};
   }
 
+  // −1 if there is none.
   index_t partner(index_t i, int set) const {
     const T* ki = tile_ + i * ld_;
     const T* low = low_[set].data();
-    const Vec<T> top = splat(score_[i]), kii = splat(diagonal_[i]), tau = splat(kTau);
+    const Vec<T> top = splat(score_[i]), kii = splat(diagonal_[i]), own = splat(T(0.5) * floor_[i]);
     Vec<T> best = splat(-inf);
-    IVec<T> at{}, lane = lane_numbers();
+    IVec<T> at = splat_index(-1), lane = lane_numbers();
     for (index_t v = 0; v < width_; v += L, lane += L) {
       const Vec<T> difference = top - (load(&score_[v]) + load(low + v));
       const Vec<T> raw = (kii - load(ki + v)) + (load(&diagonal_[v]) - load(ki + v));
-      const Vec<T> curvature = raw > tau ? raw : tau;
+      const Vec<T> least = own + T(0.5) * load(&floor_[v]);
+      const Vec<T> curvature = raw > least ? raw : least;
       const Vec<T> gain = difference * difference / curvature;
       const auto better = (difference > Vec<T>{}) & (gain > best);
       best = better ? gain : best;
@@ -167,7 +172,7 @@ class InnerSmo {
   SmoReport run_free(double tol, index_t max_steps) {
     const T *up = up_[0].data(), *low = low_[0].data();
     std::vector<T> inverse(width_);
-    for (index_t v = 0; v < width_; ++v) inverse[v] = T(1) / std::max(diagonal_[v], kTau);
+    for (index_t v = 0; v < width_; ++v) inverse[v] = T(1) / std::max(diagonal_[v], floor_[v]);
     const T *ki = tile_, *kj = tile_;
     Move last{};
     for (index_t step = 0;; ++step) {
@@ -189,8 +194,8 @@ class InnerSmo {
       if (!(violation > tol) || step >= max_steps) return {step, violation};
       const index_t i = reduce(best, at).at, j = companion(i);
       last = j == i ? Move{one_step(i, double(score_[i])), 0} : two_steps(i, j);
-      apply(i, last.i);
-      if (j != i) apply(j, last.j);
+      const bool moved = apply(i, last.i);
+      if (!((j != i && apply(j, last.j)) || moved)) return {step, violation};
       ki = tile_ + i * ld_;
       kj = tile_ + j * ld_;
     }
@@ -205,20 +210,26 @@ class InnerSmo {
     return larger(larger(s + up, -(s + low)), Vec<T>{});
   }
   double one_step(index_t v, double score) const {
-    return std::clamp(score / std::max(double(diagonal_[v]), double(kTau)), lo_[v] - beta_[v], hi_[v] - beta_[v]);
+    return std::clamp(score / curvature(v), lo_[v] - beta_[v], hi_[v] - beta_[v]);
   }
-  void apply(index_t v, double t) {
-    beta_[v] = t <= lo_[v] - beta_[v] ? lo_[v] : t >= hi_[v] - beta_[v] ? hi_[v] : beta_[v] + t;
+  double curvature(index_t v) const { return std::max(double(diagonal_[v]), double(floor_[v])); }
+  // Whether that changed anything.
+  bool apply(index_t v, double t) {
+    const double before = beta_[v];
+    beta_[v] = t <= lo_[v] - before   ? lo_[v]
+               : t >= hi_[v] - before ? hi_[v]
+                                      : std::clamp(before + t, lo_[v], hi_[v]);
     flag(v);
+    return beta_[v] != before;
   }
 
   // The variable that gains most beside i: with r its score after i's own step, r² / (K_jj − K_ij² / K_ii), or r² / K_jj
   // if i stops at a bound. i itself if nobody gains.
   index_t companion(index_t i) {
     const T* k = tile_ + i * ld_;
-    const double own = one_step(i, double(score_[i])), a = std::max(double(diagonal_[i]), double(kTau));
+    const double own = one_step(i, double(score_[i])), a = curvature(i);
     const bool free = own > lo_[i] - beta_[i] && own < hi_[i] - beta_[i];
-    const Vec<T> t = splat(T(own)), shared = splat(T(free ? 1 / a : 0)), tau = splat(kTau);
+    const Vec<T> t = splat(T(own)), shared = splat(T(free ? 1 / a : 0));
     up_[0][i] = -inf;
     low_[0][i] = inf;
     Vec<T> best{};
@@ -226,7 +237,7 @@ class InnerSmo {
     for (index_t v = 0; v < width_; v += L, lane += L) {
       const Vec<T> kv = load(k + v);
       const Vec<T> move = gain_of(load(&score_[v]) - t * kv, load(&up_[0][v]), load(&low_[0][v]));
-      const Vec<T> gain = move * move / larger(load(&diagonal_[v]) - kv * kv * shared, tau);
+      const Vec<T> gain = move * move / larger(load(&diagonal_[v]) - kv * kv * shared, load(&floor_[v]));
       const auto better = gain > best;
       best = better ? gain : best;
       at = better ? lane : at;
@@ -239,7 +250,7 @@ class InnerSmo {
   // The best of all moves of two variables within their bounds: the free one, or with one of them at the bound that the
   // free one breaks and the other following.
   Move two_steps(index_t i, index_t j) const {
-    const double a = std::max(double(diagonal_[i]), double(kTau)), c = std::max(double(diagonal_[j]), double(kTau));
+    const double a = curvature(i), c = curvature(j);
     const double b = double(tile_[i * ld_ + j]), si = double(score_[i]), sj = double(score_[j]), det = a * c - b * b;
     const Move least{lo_[i] - beta_[i], lo_[j] - beta_[j]}, most{hi_[i] - beta_[i], hi_[j] - beta_[j]};
     const auto follow_i = [&](double tj) { return Move{std::clamp((si - b * tj) / a, least.i, most.i), tj}; };
@@ -261,7 +272,7 @@ class InnerSmo {
   const double *lo_, *hi_;
   double* score_out_;
   int groups_;
-  std::vector<T> score_, diagonal_;
+  std::vector<T> score_, diagonal_, floor_;
   std::vector<std::vector<T>> up_, low_;
   std::vector<std::int8_t> group_;
 };

@@ -78,7 +78,7 @@ inline Vec<T> finish(const KernelSpec& spec, Vec<T> acc, Vec<T> nx, Vec<T> nz) {
     return exp(-acc);
   } else {
     const Vec<T> e = acc - (nx + nz);
-    const Vec<T> k = exp(smaller(e, Vec<T>{}));
+    const Vec<T> k = exp(smaller(Vec<T>{}, e));  // in this order NaN stays NaN
     return e < splat(kFar<T>) ? Vec<T>{} : k;
   }
 }

@@ -91,7 +91,7 @@ double far_share(const Points<T>& points, const index_t* row, index_t count) {
   const index_t blocks = std::min<index_t>(some, count / kLeaf);
   for (index_t b = 0; b < blocks; ++b) {
     const index_t begin = b * (count / kLeaf) / blocks * kLeaf;
-    dense_block(list, begin, std::min(begin + kLeaf, count), true, scratch);
+    dense_block(list, begin, std::min(begin + kLeaf, count), w, true, scratch);
     Pruning ask(true);
     w.boxes().near(scratch.box, 0, some, ask, scratch.chosen);
     kept += index_t(scratch.chosen.size());

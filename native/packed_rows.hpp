@@ -119,7 +119,7 @@ struct SampleList {
 template <class T>
 struct TileScratch {
   Buffer<T> panels, values, block;
-  std::vector<T> norm;
+  std::vector<T> norm, limit;  // of the block's samples: their norms, and exact_above
   // Sparse: the block's entries as (slot of W, value) pairs, sample by sample.
   Buffer<std::int32_t> slot;
   Buffer<T> value;
@@ -129,22 +129,23 @@ struct TileScratch {
   std::vector<index_t> chosen;  // rows of W that may have values other than zero with the block
 };
 
-// RBF entries whose exponent lies above this are recomputed from differences: there, rounding of the norms
-// (about 2^-24 · 2(nx + nz) in the exponent, which may have lowered it as well) would move K by more than kEntryError.
-constexpr double kEntryError = 4e-6;
+// Entries exp(exponent) that are differences of norms (rbf, and laplacian of sparse samples) are recomputed from differences
+// of features where the exponent lies above this, or is none (norms that overflow): there, rounding of the norms (about
+// epsilon · (nx + nz) in the exponent, which may have lowered it as well) would move K by more than kEntryError.
 template <class T>
-inline T exact_above(const Points<T>& a, const Points<T>& b) {
-  const double error = 2 * double(a.largest_norm() + b.largest_norm()) * std::numeric_limits<T>::epsilon() / 2;
-  if (a.spec().kind != Kind::rbf || error <= kEntryError) return std::numeric_limits<T>::infinity();
-  return T(std::log(kEntryError / std::min(error, 1.0)) - error);
+constexpr double kEntryError = sizeof(T) == 4 ? 4e-6 : 1e-13;
+template <class T>
+inline T exact_above(const Points<T>& samples, index_t sample, const Points<T>& w) {
+  const double error = (double(samples.reach(sample)) + double(w.largest_norm())) * std::numeric_limits<T>::epsilon();
+  if (error <= kEntryError<T>) return std::numeric_limits<T>::infinity();
+  return T(std::log(kEntryError<T> / std::min(error, 1.0)) - error);
 }
 
 template <class T>
 inline void recompute_near(const Points<T>& samples, index_t sample, const PackedRows<T>& w, index_t i, T exponent,
                            T limit, T* value) {
-  if (!(exponent > limit) || exponent == T(0)) return;
-  const double d2 = samples.squared_distance(sample, w.points(), w.row(i));
-  if (d2 >= 0) *value = T(std::exp(-samples.spec().gamma * d2));
+  if (exponent <= limit || exponent == T(0)) return;
+  *value = T(std::exp(-samples.spec().gamma * samples.distance_between(sample, w.points(), w.row(i))));
 }
 
 }  // namespace maxmargin

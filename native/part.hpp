@@ -63,16 +63,18 @@ class Part {
   bool native() const { return points_ != nullptr; }
   index_t cache_slots() const { return cache_->slots(); }
 
+  // NaN if a score is not a finite number: no comparison would tell.
   Extremes extremes() const {
     const double inf = std::numeric_limits<double>::infinity();
     const index_t m = size();
-    double up0 = -inf, up1 = -inf, low0 = inf, low1 = inf;
+    double up0 = -inf, up1 = -inf, low0 = inf, low1 = inf, finite = 0;
     for (int h = 0; h < halves_; ++h) {
       const double *c = &center_[h * m], *b = &beta_[h * m], *l = &lo_[h * m], *u = &hi_[h * m];
       const std::int8_t* g = &group_[h * m];
-#pragma omp parallel for simd num_threads(threads_) if (m > 200000) reduction(max : up0, up1) reduction(min : low0, low1)
+#pragma omp parallel for simd num_threads(threads_) if (m > 200000) reduction(max : up0, up1) reduction(min : low0, low1) reduction(+ : finite)
       for (index_t j = 0; j < m; ++j) {
         const double score = c[j] - f_[j];
+        finite += score - score;  // 0, or NaN for ever
         const double as_up = b[j] < u[j] ? score : -inf, as_low = b[j] > l[j] ? score : inf;
         up0 = std::max(up0, g[j] == 0 ? as_up : -inf);
         up1 = std::max(up1, g[j] == 0 ? -inf : as_up);
@@ -80,7 +82,7 @@ class Part {
         low1 = std::min(low1, g[j] == 0 ? inf : as_low);
       }
     }
-    return {{up0, up1}, {low0, low1}};
+    return {{up0 + finite, up1 + finite}, {low0 + finite, low1 + finite}};
   }
 
   // The at most k worst variables of a group on either side: up with score > above, low with score < below.

@@ -19,20 +19,23 @@ constexpr int kPanel = 2 * kLanes<T>;
 template <class T>
 class Points {
  public:
-  // The shift is the mean of the given rows, in their order, so that it does not depend on other rows of the matrix.
+  // The shift is the mean of the given rows, in their order, and the largest norm is theirs: neither depends on other rows
+  // of the matrix.
   Points(const Matrix& matrix, const KernelSpec& spec, const index_t* row, index_t count, int threads)
       : matrix_(matrix), spec_(spec), scale_(spec.scale()) {
     if (spec.shift_invariant()) shift_ = mean(row, count);
     find_norms(threads);
+    for (index_t i = 0; i < count; ++i) largest_norm_ = std::max(largest_norm_, norm_[row[i]]);
   }
   // Some samples of a larger set, given its shift and largest norm: their kernel values have the same bits as in the set.
   Points(const Matrix& matrix, const KernelSpec& spec, std::vector<double> shift, T largest_norm, int threads)
       : matrix_(matrix), spec_(spec), scale_(spec.scale()), shift_(std::move(shift)), largest_norm_(largest_norm) {
     find_norms(threads);
   }
-  // Samples to be compared with `other`, so scaled and shifted like them.
+  // Samples to be compared with `other`, so scaled, shifted and judged like them: nothing here depends on the samples'
+  // neighbours, and so a kernel value has the same bits for one sample or a batch.
   Points(const Matrix& matrix, const Points& other, int threads)
-      : matrix_(matrix), spec_(other.spec_), scale_(other.scale_), shift_(other.shift_) {
+      : matrix_(matrix), spec_(other.spec_), scale_(other.scale_), shift_(other.shift_), largest_norm_(other.largest_norm_) {
     find_norms(threads);
   }
 
@@ -43,6 +46,9 @@ class Points {
   bool sparse() const { return matrix_.index() >= 2; }
   T norm(index_t row) const { return norm_[row]; }
   T largest_norm() const { return largest_norm_; }
+  T farthest() const { return farthest_; }  // the largest norm of all rows of the matrix
+  // What the rounding of a sample's kernel values is judged by: the set's largest norm, or its own beyond that.
+  T reach(index_t row) const { return std::max(largest_norm_, norm_[row]); }
   const std::vector<double>& shift() const { return shift_; }
   T scale() const { return T(scale_); }
 
@@ -90,14 +96,18 @@ class Points {
         matrix_);
   }
 
-  // Σ (x − z)² of two rows from the user's own numbers, free of cancellation. Same kind of matrix on both sides.
-  double squared_distance(index_t row, const Points& other, index_t other_row) const {
+  // Σ (x − z)², or Σ |x − z| for the laplacian kernel, of two rows from the user's own numbers, free of cancellation.
+  // Both dense or both sparse.
+  double distance_between(index_t row, const Points& other, index_t other_row) const {
     return std::visit(
-        [&](const auto& a) {
-          const auto* b = std::get_if<std::decay_t<decltype(a)>>(&other.matrix_);
-          return b ? distance(a, row, *b, other_row) : -1.0;
+        [&](const auto& a, const auto& b) {
+          if constexpr (std::decay_t<decltype(a)>::dense != std::decay_t<decltype(b)>::dense)
+            return std::numeric_limits<double>::quiet_NaN();
+          else
+            return spec_.kind == Kind::laplacian ? distance<true>(a, row, b, other_row)
+                                                 : distance<false>(a, row, b, other_row);
         },
-        matrix_);
+        matrix_, other.matrix_);
   }
 
  private:
@@ -128,10 +138,9 @@ class Points {
           if constexpr (std::decay_t<decltype(m)>::dense) {
             sum.assign(m.cols, 0.0);
             const index_t step = std::max<index_t>(1, count / 4096);
-            index_t taken = 0;
-            for (index_t i = 0; i < count; i += step, ++taken)
-              for (index_t k = 0; k < m.cols; ++k) sum[k] += m.row(row[i])[k];
-            for (auto& s : sum) s /= double(std::max<index_t>(1, taken));
+            const double part = 1.0 / double(std::max<index_t>(1, (count + step - 1) / step));  // first: sums may overflow
+            for (index_t i = 0; i < count; i += step)
+              for (index_t k = 0; k < m.cols; ++k) sum[k] += part * double(m.row(row[i])[k]);
           }
           return sum;
         },
@@ -139,9 +148,18 @@ class Points {
   }
 
   void find_norms(int threads) {
+    compute_norms(threads);
+    for (T x : norm_) farthest_ = std::max(farthest_, x);
+  }
+
+  void compute_norms(int threads) {
     norm_.assign(size(), T(0));
-    if (spec_.kind != Kind::rbf) return;
     const index_t n = size(), d = features();
+    if (sparse() && spec_.kind == Kind::laplacian) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+      for (index_t i = 0; i < n; ++i) entries(i, [&](index_t, T x) { norm_[i] += std::abs(x); });
+    }
+    if (spec_.kind != Kind::rbf) return;
     if (sparse()) {
 #pragma omp parallel for num_threads(threads) schedule(static)
       for (index_t i = 0; i < n; ++i) {
@@ -172,24 +190,24 @@ class Points {
         }
       }
     }
-    for (T x : norm_) largest_norm_ = std::max(largest_norm_, x);
   }
 
-  template <class V>
-  static double distance(const Dense<V>& a, index_t i, const Dense<V>& b, index_t j) {
-    const V *x = a.row(i), *z = b.row(j);
+  template <bool absolute, class V, class W>
+  static double distance(const Dense<V>& a, index_t i, const Dense<W>& b, index_t j) {
+    const V* x = a.row(i);
+    const W* z = b.row(j);
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (index_t k = 0; k < a.cols; ++k) {
       const double d = double(x[k]) - double(z[k]);
-      sum += d * d;
+      sum += absolute ? std::abs(d) : d * d;
     }
     return sum;
   }
-  template <class V, class I>
-  static double distance(const Csr<V, I>& a, index_t i, const Csr<V, I>& b, index_t j) {
-    I s = a.indptr[i], t = b.indptr[j];
-    const I send = a.indptr[i + 1], tend = b.indptr[j + 1];
+  template <bool absolute, class V, class I, class W, class J>
+  static double distance(const Csr<V, I>& a, index_t i, const Csr<W, J>& b, index_t j) {
+    index_t s = a.indptr[i], t = b.indptr[j];
+    const index_t send = a.indptr[i + 1], tend = b.indptr[j + 1];
     double sum = 0;
     while (s < send || t < tend) {
       double d;
@@ -199,7 +217,7 @@ class Points {
         d = b.data[t++];
       else
         d = double(a.data[s++]) - double(b.data[t++]);
-      sum += d * d;
+      sum += absolute ? std::abs(d) : d * d;
     }
     return sum;
   }
@@ -208,8 +226,8 @@ class Points {
   KernelSpec spec_;
   double scale_;
   std::vector<double> shift_;
-  std::vector<T> norm_;
-  T largest_norm_ = 0;
+  std::vector<T> norm_;  // rbf: ½|x|² of the scaled sample; sparse laplacian: Σ|x|
+  T largest_norm_ = 0, farthest_ = 0;
 };
 
 }  // namespace maxmargin

@@ -72,9 +72,10 @@ void with_kind(Kind kind, Run&& run) {
 // Whether rows of W may be left out for some blocks of the samples.
 template <class T>
 inline Pruning pruning(const Points<T>& samples, const PackedRows<T>& w) {
-  constexpr T most = T(1e-3) / std::numeric_limits<T>::epsilon();  // norms up to which kFarApart's margin is enough
+  // Norms up to which kFarApart's margin, ½ in the exponent, is more than rounding over all features can take away.
+  const T most = T(0.2) / (T(samples.features() + 3) * std::numeric_limits<T>::epsilon());
   return Pruning(samples.spec().kind == Kind::rbf && !samples.sparse() && w.count() > kBoxRows &&
-                 samples.largest_norm() < most && w.points().largest_norm() < most);
+                 samples.farthest() < most && w.points().farthest() < most);
 }
 
 // K of samples [begin, end) of the list against rows [w_begin, w_end) of W, w_begin a multiple of kPass: out[i] gets the
@@ -89,7 +90,7 @@ void tile(const SampleList<T>& list, index_t begin, index_t end, const PackedRow
   }
   if (!list.points->sparse()) {
     const bool boxed = pruning.on();
-    if (w_begin == 0) dense_block(list, begin, end, boxed, scratch);
+    if (w_begin == 0) dense_block(list, begin, end, w, boxed, scratch);
     if (boxed) w.boxes().near(scratch.box, w_begin, w_end, pruning, scratch.chosen);
   }
   T* const* out = place(scratch.chosen);

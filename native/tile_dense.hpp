@@ -24,7 +24,7 @@ inline void finish_four(const KernelSpec& spec, Vec<T>* k, const T* nx, T nz0, T
   if constexpr (kind == Kind::rbf) {
     Vec<T> e[4];
 #pragma GCC unroll 4
-    for (int u = 0; u < 4; ++u) k[u] = smaller(e[u] = k[u] - (n[u % 2] + nz[u / 2]), Vec<T>{});
+    for (int u = 0; u < 4; ++u) k[u] = smaller(Vec<T>{}, e[u] = k[u] - (n[u % 2] + nz[u / 2]));
     exp_all<4>(k);
 #pragma GCC unroll 4
     for (int u = 0; u < 4; ++u) k[u] = e[u] < splat(kFar<T>) ? Vec<T>{} : k[u];
@@ -34,11 +34,11 @@ inline void finish_four(const KernelSpec& spec, Vec<T>* k, const T* nx, T nz0, T
   }
 }
 
-// Dense: one panel of samples against `valid` ≤ kRows rows of W, named by `which`. RBF values above `limit` are computed
-// again from differences. Out rows have room for a whole panel.
+// Dense: one panel of samples against `valid` ≤ kRows rows of W, named by `which`. RBF values above a sample's `limit`, and
+// those that norms too large have made NaN, are computed again from differences. Out rows have room for a whole panel.
 template <class T, Kind kind>
 inline void dense_panel(const Points<T>& samples, const T* panel, const T* nx, const PackedRows<T>& w,
-                        const index_t* which, int valid, T limit, T* const* out, index_t offset) {
+                        const index_t* which, int valid, const T* limit, T* const* out, index_t offset) {
   constexpr int L = kLanes<T>, width = kPanel<T>;
   const index_t d = samples.features();
   Vec<T> acc[kRows][2] = {};
@@ -66,7 +66,7 @@ inline void dense_panel(const Points<T>& samples, const T* panel, const T* nx, c
       if (i + u / 2 >= valid) break;
       T* to = out[i + u / 2] + offset + u % 2 * L;
       if constexpr (kind == Kind::rbf) {
-        const auto near = k[u] > splat(limit);
+        const auto near = ~(k[u] <= load(limit + u % 2 * L));
         if (any(near)) k[u] = near ? near_values(panel + u % 2 * L, line[i + u / 2], d) : k[u];
       }
       store(to, k[u]);
@@ -81,23 +81,26 @@ void dense_tile(const SampleList<T>& list, index_t begin, index_t end, const Pac
                 const TileScratch<T>& scratch, T* const* out) {
   constexpr int width = kPanel<T>;
   const Points<T>& points = *list.points;
-  const T limit = std::exp(exact_above(points, w.points()));
   const index_t d = points.features(), count = index_t(scratch.chosen.size());
   const T* panels = list.packed ? list.packed + begin * d : scratch.panels.data();
   for (index_t i = 0; i < count; i += kRows)
     for (index_t j = begin; j < end; j += width)
       dense_panel<T, kind>(points, panels + (j - begin) * d, scratch.norm.data() + (j - begin), w, &scratch.chosen[i],
-                           int(std::min<index_t>(kRows, count - i)), limit, out + i, j - begin);
+                           int(std::min<index_t>(kRows, count - i)), scratch.limit.data() + (j - begin), out + i, j - begin);
 }
 
-// Dense: panels, norms and, to leave rows out, the box of samples [begin, end).
+// Dense: panels, norms, limits and, to leave rows out, the box of samples [begin, end).
 template <class T>
-void dense_block(const SampleList<T>& list, index_t begin, index_t end, bool boxed, TileScratch<T>& scratch) {
+void dense_block(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w, bool boxed,
+                 TileScratch<T>& scratch) {
   constexpr int width = kPanel<T>;
   const Points<T>& points = *list.points;
   const index_t d = points.features(), whole = (end - begin + width - 1) / width * width;
   scratch.norm.assign(whole, T(0));
+  scratch.limit.assign(whole, std::numeric_limits<T>::infinity());
   for (index_t j = begin; j < end; ++j) scratch.norm[j - begin] = points.norm(list.row[j]);
+  if (points.spec().kind == Kind::rbf)
+    for (index_t j = begin; j < end; ++j) scratch.limit[j - begin] = std::exp(exact_above(points, list.row[j], w.points()));
   const T* panels = list.packed ? list.packed + begin * d : scratch.panels.ensure(std::max<index_t>(1, whole * d));
   if (!list.packed)
     for (index_t j = begin; j < end; j += width)

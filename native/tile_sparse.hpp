@@ -84,10 +84,11 @@ inline void finish_values(const Points<T>& samples, index_t sample, const Packed
   const T* nz = w.norm() + first;
   bool near = false;
   T exponent[kChunk<T>];
-  if constexpr (kind == Kind::rbf) {
+  if constexpr (kind == Kind::rbf || kind == Kind::laplacian) {
     near = limit < std::numeric_limits<T>::infinity();
     if (near)
-      for (int i = 0; i < vectors * L; i += L) store(exponent + i, load(values + i) - (nx + load(nz + i)));
+      for (int i = 0; i < vectors * L; i += L)
+        store(exponent + i, kind == Kind::rbf ? load(values + i) - (nx + load(nz + i)) : -load(values + i));
   }
 #pragma GCC unroll 2
   for (int i = 0; i < vectors * L; i += 4 * L) {
@@ -96,7 +97,7 @@ inline void finish_values(const Points<T>& samples, index_t sample, const Packed
     for (int u = 0; u < 4; ++u) {
       k[u] = load(values + i + u * L);
       if constexpr (kind == Kind::rbf)
-        k[u] = smaller(k[u] - (nx + load(nz + i + u * L)), Vec<T>{});
+        k[u] = smaller(Vec<T>{}, k[u] - (nx + load(nz + i + u * L)));
       else
         k[u] = finish<T, kind>(samples.spec(), k[u], nx, nx);
     }
@@ -115,7 +116,8 @@ template <class T, Kind kind, class Use>
 void sparse_chunks(const SampleList<T>& list, index_t begin, index_t end, const PackedRows<T>& w, index_t w_begin,
                    index_t w_end, TileScratch<T>& scratch, Use&& use) {
   if (w_begin == 0) gather_entries<T, kind>(list, begin, end, w, scratch);  // later passes find them there
-  const T limit = exact_above(*list.points, w.points());
+  T limit[kSparseBlock];
+  for (index_t s = 0; s < end - begin; ++s) limit[s] = exact_above(*list.points, list.row[begin + s], w.points());
   T* values = scratch.values.ensure(kSparseBlock * kValueStride<T>);
   for (index_t first = w_begin; first < w_end; first += kChunk<T>) {
     const index_t valid = std::min<index_t>(kChunk<T>, w_end - first);
@@ -123,7 +125,7 @@ void sparse_chunks(const SampleList<T>& list, index_t begin, index_t end, const 
       constexpr int V = decltype(vectors)::value;
       accumulate<T, kind, V>(end - begin, w.chunk(first), w.absolute() + first, scratch, values);
       for (index_t s = 0; s < end - begin; ++s)
-        finish_values<T, kind, V>(*list.points, list.row[begin + s], w, first, limit, values + s * kValueStride<T>);
+        finish_values<T, kind, V>(*list.points, list.row[begin + s], w, first, limit[s], values + s * kValueStride<T>);
     };
     if (valid <= kChunk<T> / 2) fill(std::integral_constant<int, 4>());
     else fill(std::integral_constant<int, 8>());

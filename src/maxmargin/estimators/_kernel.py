@@ -15,7 +15,7 @@ from maxmargin.decomposition.rows import GivenRows, NativeRows, Samples
 from maxmargin.decomposition.solver import MB, DualResult, Options, solve
 from maxmargin.estimators._base import Machine, check_choice, check_flags, check_number
 from maxmargin.problem.formulations import QP
-from maxmargin.problem.kernels import NAMES, Kernel, checked_block, resolve_gamma
+from maxmargin.problem.kernels import NAMES, Kernel, checked_block, resolve_gamma, weighted_sums
 from maxmargin.runtime import Control, Result, Status, thread_count
 
 FloatArray = NDArray[np.float64]
@@ -101,15 +101,14 @@ class KernelMachine(Machine):
         kernel: Kernel = self._fitted_kernel
         if kernel.name == "precomputed":
             x = self._validated(X, reset=False, accept_sparse=False)
-            return np.asarray(x[:, self.support_].astype(np.float64) @ coef.T)
+            return np.concatenate([weighted_sums(x[at][:, self.support_], coef) for at in _blocks(x.shape[0], coef)])
         x = self._validated(X, reset=False)
         out = np.zeros((len(coef), x.shape[0]))
         if kernel.function is not None:
-            step = max(1, 2**24 // max(1, len(self.support_)))
-            for i in range(0, x.shape[0], step):
-                some = x[i : i + step]
-                shape = (some.shape[0], len(self.support_))
-                out[:, i : i + step] = coef @ checked_block(kernel.function(some, self.support_vectors_), shape).T
+            for at in _blocks(x.shape[0], coef):
+                some = x[at]
+                values = checked_block(kernel.function(some, self.support_vectors_), (some.shape[0], len(self.support_)))
+                out[:, at] = weighted_sums(values, coef).T
             return np.asarray(out.T)
         if not len(self.support_):
             return np.asarray(out.T)
@@ -208,6 +207,12 @@ class Setup:
             result = solve(qp, self.source(chosen), self.options, control, alpha=first.alpha)
             result.n_iter += first.n_iter
         return result
+
+
+def _blocks(n: int, coef: FloatArray) -> list[slice]:
+    """Pieces of n rows, of which kernel values with all support vectors take 128 MB at most."""
+    step = max(1, 2**24 // max(1, coef.shape[1]))
+    return [slice(i, i + step) for i in range(0, n, step)]
 
 
 def _row_blocks(x: Any, sparse: bool, dtype: Any) -> Iterator[tuple[slice, Any]]:

@@ -75,6 +75,19 @@ def checked_block(block: Any, shape: tuple[int, int]) -> FloatArray:
     return values
 
 
+def weighted_sums(block: NDArray[Any], coef: FloatArray) -> FloatArray:
+    """Σ_i coef[c, i] block[j, i] as (rows, outputs); each row's value has the same bits whatever the other rows are.
+
+    A matrix product has not: BLAS adds in another order for one row than for many.
+    """
+    out = np.empty((len(block), len(coef)))
+    step = max(1, 2**20 // max(1, block.shape[1]))  # 8 MB of products at a time
+    for i in range(0, len(block), step):
+        for c, weight in enumerate(coef):
+            out[i : i + step, c] = np.multiply(block[i : i + step], weight, dtype=np.float64, order="C").sum(axis=1)
+    return out
+
+
 def resolve_gamma(gamma: Any, X: Any, rows: NDArray[np.int64], weight: FloatArray) -> float:
     """γ as a number: 'auto' is 1 / d, 'scale' is 1 / (d · Var) over the entries of X[rows], each row `weight` times."""
     if isinstance(gamma, str) and gamma == "auto":
