@@ -10,21 +10,18 @@ template <class Real, class View, class Body>
 void for_each_block(const View& x, const Panels<Real>& panels, Real gamma, int threads, Body body) {
   constexpr int block = Sgd<Real>::kSamples;
   const index_t slots = panels.count() * kPanelLanes, blocks = (x.rows + block - 1) / block;
-  const bool small = double(x.rows) * double(slots) * double(x.cols + 16) < 2e6;  // under 0.1 ms: a team costs more
-#pragma omp parallel num_threads(small ? 1 : threads)
-  {
+  for_slices(blocks, slice_size(blocks, block * slots * (per_row(x) + 16)), threads, [&](index_t begin, index_t end) {
     SampleReader<Real, View> reader(x, block, gamma);
     typename SampleReader<Real, View>::Sample samples[block];
     Aligned<Real> t(std::size_t(block) * slots), kernel(slots);
-#pragma omp for schedule(static)
-    for (index_t b = 0; b < blocks; ++b) {
+    for (index_t b = begin; b < end; ++b) {
       const index_t first = b * block;
       const int size = int(std::min<index_t>(block, x.rows - first));
       for (int i = 0; i < size; ++i) samples[i] = reader.read(first + i, i);
       panels.measure_block(samples, size, panels.count(), gamma, t.data(), slots);
       body(first, size, t.data(), kernel.data());
     }
-  }
+  });
 }
 
 template <class Real>

@@ -84,30 +84,15 @@ double row_norm(const Csr<T, I>& x, index_t i) {
   return sum;
 }
 
-// Stored values in rows [0, rows): what a pass has to read. Decides whether threads pay.
-template <class T>
-index_t stored(const Dense<T>& x) {
-  return x.rows * x.cols;
-}
-template <class T, class I>
-index_t stored(const Csr<T, I>& x) {
-  return index_t(x.indptr[x.rows] - x.indptr[0]);
-}
-
-// Waking threads costs some 5 µs: 20,000 multiplications.
-inline int useful_threads(index_t work, int threads) {
-  return int(std::max<index_t>(1, std::min<index_t>(threads, work / 20000)));
-}
-
 // out_i = sign_i * (<x_i, w> + bias) for the rows in [begin, end)
 inline void outputs(const Matrix& matrix, const double* w, double bias, const double* sign, index_t begin, index_t end,
                     double* out, int threads) {
   std::visit(
       [&](const auto& x) {
-        const index_t per_row = x.rows ? stored(x) / x.rows + 1 : 1;
-        threads = useful_threads((end - begin) * per_row, threads);
-#pragma omp parallel for num_threads(threads) schedule(static)
-        for (index_t i = begin; i < end; ++i) out[i] = sign[i] * (row_dot(x, i, w) + bias);
+        const index_t count = end - begin;
+        for_slices(count, slice_size(count, per_row(x)), threads, [&](index_t first, index_t last) {
+          for (index_t i = begin + first; i < begin + last; ++i) out[i] = sign[i] * (row_dot(x, i, w) + bias);
+        });
       },
       matrix);
 }
@@ -133,26 +118,35 @@ void add_range(const Csr<T, I>& x, const index_t* rows, const double* coef, inde
   for (index_t k = 0; k < count; ++k) row_add(x, rows[k], coef[k], sum);
 }
 
+// Rows per slice of a sum of `count` rows. A slice clears and adds a sum of its own, d doubles: its rows must outweigh
+// that. At most 64 slices: their sums are kept side by side.
+template <class View>
+index_t sum_slice(const View& x, index_t count) {
+  const index_t work = per_row(x), enough = std::max(kSliceWork, 16 * x.cols) / work + 1;
+  const index_t slices = std::clamp<index_t>(count / enough, 1, 64);
+  return std::max<index_t>(1, (count + slices - 1) / slices);
+}
+
+// sum += parts, in their order.
+inline void add_parts(const std::vector<std::vector<double>>& parts, double* sum) {
+  for (const auto& part : parts)
+    for (std::size_t j = 0; j < part.size(); ++j) sum[j] += part[j];
+}
+
 // sum += Σ_k coef_k * x_{rows_k}
 inline void add_rows(const Matrix& matrix, const index_t* rows, const double* coef, index_t count, double* sum,
                      int threads) {
   std::visit(
       [&](const auto& x) {
-        const index_t d = x.cols, per_row = x.rows ? stored(x) / x.rows + 1 : 1;
-        // Each thread clears and adds a private sum of d doubles: the rows must outweigh that.
-        threads = std::min(useful_threads(count * per_row, threads), int(1 + count * per_row / (4 * d + 1)));
-        if (threads <= 1) return add_range(x, rows, coef, count, sum);
-        std::vector<std::vector<double>> part(threads);
-#pragma omp parallel num_threads(threads)
-        {
-          const int t = omp_get_thread_num();
-          const index_t first = count * t / threads, last = count * (t + 1) / threads;
-          part[t].assign(d, 0.0);
-          add_range(x, rows + first, coef + first, last - first, part[t].data());
-        }
-        for (const auto& p : part)
-          if (!p.empty())
-            for (index_t j = 0; j < d; ++j) sum[j] += p[j];
+        const index_t size = sum_slice(x, count);
+        if (size >= count) return add_range(x, rows, coef, count, sum);
+        add_parts(map_slices(count, size, threads,
+                             [&](index_t first, index_t last) {
+                               std::vector<double> mine(x.cols, 0.0);
+                               add_range(x, rows + first, coef + first, last - first, mine.data());
+                               return mine;
+                             }),
+                  sum);
       },
       matrix);
 }
@@ -162,24 +156,20 @@ inline void band_product(const Matrix& matrix, const index_t* rows, const double
                          const double* p, double* out, int threads) {
   std::visit(
       [&](const auto& x) {
-        const index_t d = x.cols, size = d + (bias != 0 ? 1 : 0), per_row = x.rows ? stored(x) / x.rows + 1 : 1;
-        threads = std::min(useful_threads(count * per_row, threads), int(1 + count * per_row / (4 * d + 1)));
-        std::vector<std::vector<double>> part(threads);
-#pragma omp parallel num_threads(threads)
-        {
-          const int t = omp_get_thread_num();
-          std::vector<double> mine(size, 0.0);
-          for (index_t k = count * t / threads; k < count * (t + 1) / threads; ++k) {
-            double f = row_dot(x, rows[k], p);
-            if (bias != 0) f += bias * p[d];
-            row_add(x, rows[k], weight[k] * f, mine.data());
-            if (bias != 0) mine[d] += weight[k] * f * bias;
-          }
-          part[t] = std::move(mine);
-        }
+        const index_t d = x.cols, size = d + (bias != 0 ? 1 : 0);
         std::fill(out, out + size, 0.0);
-        for (const auto& one : part)
-          for (index_t j = 0; j < index_t(one.size()); ++j) out[j] += one[j];
+        add_parts(map_slices(count, sum_slice(x, count), threads,
+                             [&](index_t first, index_t last) {
+                               std::vector<double> mine(size, 0.0);
+                               for (index_t k = first; k < last; ++k) {
+                                 double f = row_dot(x, rows[k], p);
+                                 if (bias != 0) f += bias * p[d];
+                                 row_add(x, rows[k], weight[k] * f, mine.data());
+                                 if (bias != 0) mine[d] += weight[k] * f * bias;
+                               }
+                               return mine;
+                             }),
+                  out);
       },
       matrix);
 }
@@ -187,9 +177,9 @@ inline void band_product(const Matrix& matrix, const index_t* rows, const double
 inline void row_norms(const Matrix& matrix, double* out, int threads) {
   std::visit(
       [&](const auto& x) {
-        threads = useful_threads(stored(x), threads);
-#pragma omp parallel for num_threads(threads) schedule(static)
-        for (index_t i = 0; i < x.rows; ++i) out[i] = row_norm(x, i);
+        for_slices(x.rows, slice_size(x.rows, per_row(x)), threads, [&](index_t begin, index_t end) {
+          for (index_t i = begin; i < end; ++i) out[i] = row_norm(x, i);
+        });
       },
       matrix);
 }

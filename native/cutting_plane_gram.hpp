@@ -72,32 +72,37 @@ void gram_tile(const P* panel, index_t depth, index_t a, index_t b, G* gram, ind
     }
 }
 
-// Very sparse rows: all pairs of stored values, some 1 ns each on one thread, instead of size²/2 products at 16 per cycle.
+// Very sparse rows: all pairs of stored values, some 1 ns each, instead of size²/2 products at 16 per cycle.
 template <class T>
-bool pairs_pay(const Dense<T>&, index_t, int) {
+bool pairs_pay(const Dense<T>&, index_t) {
   return false;
 }
 template <class T, class I>
-bool pairs_pay(const Csr<T, I>& x, index_t size, int threads) {
+bool pairs_pay(const Csr<T, I>& x, index_t size) {
   const double per_row = double(stored(x)) / double(std::max<index_t>(1, x.rows)) + 1;
-  return 24 * threads * per_row * per_row < double(size) * double(size);
+  return 24 * per_row * per_row < double(size) * double(size);
 }
+// The pairs of row i that belong to rows [begin, end) of gram.
 template <class T, class G>
-void add_pairs(const Dense<T>&, index_t, double, double, G*, index_t) {}
+void add_pairs(const Dense<T>&, index_t, double, double, index_t, index_t, G*, index_t) {}
 template <class T, class I, class G>
-void add_pairs(const Csr<T, I>& x, index_t i, double weight, double bias, G* gram, index_t size) {
-  for (I k = x.indptr[i]; k < x.indptr[i + 1]; ++k) {  // column indices are sorted: (k, l >= k) is above the diagonal
-    const double v = weight * double(x.data[k]);
-    G* row = gram + index_t(x.indices[k]) * size;
-    for (I l = k; l < x.indptr[i + 1]; ++l) row[x.indices[l]] += G(v * double(x.data[l]));
+void add_pairs(const Csr<T, I>& x, index_t i, double weight, double bias, index_t begin, index_t end, G* gram,
+               index_t size) {
+  const I* const last = x.indices + x.indptr[i + 1];  // column indices are sorted: (k, l >= k) is above the diagonal
+  for (const I* k = std::lower_bound(x.indices + x.indptr[i], last, I(begin)); k < last && *k < end; ++k) {
+    const T* const value = x.data + (k - x.indices);
+    const double v = weight * double(*value);
+    G* row = gram + index_t(*k) * size;
+    for (const I* l = k; l < last; ++l) row[*l] += G(v * double(value[l - k]));
     if (bias != 0) row[x.cols] += G(v * bias);
   }
-  if (bias != 0) gram[size * size - 1] += G(weight * bias * bias);
+  if (bias != 0 && end == size) gram[size * size - 1] += G(weight * bias * bias);
 }
 
 // gram (size × size, row-major; the upper triangle is valid) += Σ_k weight_k x̃ x̃ᵀ over the given rows.
-// Each thread packs every panel for itself and owns whole bands of columns: packing is cheap, barriers are not. The
-// tiles walk over two blocks of left columns at a time, which stay in the L2 cache for all bands.
+// A share of the work owns some of the matrix, whole bands of columns, over all rows in their order: the sums are the same
+// however it is shared. Each packs every panel for itself: packing is cheap, waiting for each other is not. The tiles walk
+// over two blocks of left columns at a time, which stay in the L2 cache for all bands.
 template <class P, class G>
 void weighted_gram(const Matrix& matrix, const index_t* rows, const double* weight, index_t count, double bias,
                    G* gram, int threads) {
@@ -105,15 +110,18 @@ void weighted_gram(const Matrix& matrix, const index_t* rows, const double* weig
       [&](const auto& x) {
         constexpr index_t step = 2 * Tile<P>::lanes, block = Tile<P>::block, high = Tile<P>::high;
         const index_t size = x.cols + (bias != 0 ? 1 : 0);
-        if (pairs_pay(x, size, threads)) {
-          for (index_t k = 0; k < count; ++k) add_pairs(x, rows[k], weight[k], bias, gram, size);
+        const index_t most = std::max(threads, 1);
+        if (pairs_pay(x, size)) {
+          // Features differ in how often they occur: several shares per thread even that out.
+          const index_t work = count * per_row(x) * per_row(x), shares = std::clamp<index_t>(work / kSliceWork, 1, 4 * most);
+          for_slices(size, (size + shares - 1) / shares, threads, [&](index_t begin, index_t end) {
+            for (index_t k = 0; k < count; ++k) add_pairs(x, rows[k], weight[k], bias, begin, end, gram, size);
+          });
           return;
         }
         const index_t bands = (size + step - 1) / step, blocks = (size + block - 1) / block;
-        threads = useful_threads(count * size * size / 8, threads);
-#pragma omp parallel num_threads(threads)
-        {
-          const int t = omp_get_thread_num();
+        const index_t shares = std::clamp<index_t>(count * size * size / (8 * kSliceWork), 1, most);
+        for_slices(shares, 1, threads, [&](index_t share, index_t) {
           std::vector<P> panel(kDepth * blocks * block);
           for (index_t first = 0; first < count; first += kDepth) {
             const index_t now = std::min(kDepth, count - first);
@@ -123,13 +131,13 @@ void weighted_gram(const Matrix& matrix, const index_t* rows, const double* weig
             for (index_t begin = 0; begin < size; begin += 2 * block)
               for (index_t band = begin / step; band < bands; ++band) {
                 // Dealt back and forth (0 1 1 0 0 1 ...): band b costs b + 1, so the shares come out even.
-                const index_t turn = band % (2 * threads);
-                if ((turn < threads ? turn : 2 * threads - 1 - turn) != t) continue;
+                const index_t turn = band % (2 * shares);
+                if ((turn < shares ? turn : 2 * shares - 1 - turn) != share) continue;
                 const index_t end = std::min({size, begin + 2 * block, (band + 1) * step});
                 for (index_t a = begin; a < end; a += high) gram_tile(panel.data(), now, a, band * step, gram, size);
               }
           }
-        }
+        });
       },
       matrix);
 }

@@ -2,8 +2,7 @@
 //
 // Conventions: scores s[i*K + c] = <x_i, w_c> + shift_c. The loss of sample i with label y is
 //   max over c of  [c != y] + s_ic - s_iy,   which is 0 at c = y;
-// the class that attains it is the sample's worst one. Sums over samples run over blocks of kBlock in a fixed order, and
-// sums of rows class by class, so that no result depends on the number of threads.
+// the class that attains it is the sample's worst one.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -15,32 +14,30 @@
 
 namespace maxmargin::linear {
 
-constexpr index_t kBlock = 256;
-
 // out[i*K + c] = <x_i, w_c> + shift_c for the rows in [begin, end)
 inline void joint_outputs(const Matrix& matrix, const double* w, const double* shift, index_t classes, index_t begin,
                           index_t end, double* out, int threads) {
   std::visit(
       [&](const auto& x) {
-        const index_t per_row = x.rows ? stored(x) / x.rows + 1 : 1;
-        threads = useful_threads((end - begin) * per_row * classes, threads);
-#pragma omp parallel for num_threads(threads) schedule(static)
-        for (index_t i = begin; i < end; ++i)
-          for (index_t c = 0; c < classes; ++c) out[i * classes + c] = row_dot(x, i, w + c * x.cols) + shift[c];
+        const index_t count = end - begin;
+        for_slices(count, slice_size(count, per_row(x) * classes), threads, [&](index_t first, index_t last) {
+          for (index_t i = begin + first; i < begin + last; ++i)
+            for (index_t c = 0; c < classes; ++c) out[i * classes + c] = row_dot(x, i, w + c * x.cols) + shift[c];
+        });
       },
       matrix);
 }
 
-// Row c of sum (K x d) += Σ_k coef_k * x_{rows_k} over starts_c <= k < starts_{c+1}; one thread per class at a time.
+// Row c of sum (K x d) += Σ_k coef_k * x_{rows_k} over starts_c <= k < starts_{c+1}; a class is one slice.
 inline void joint_add(const Matrix& matrix, const index_t* rows, const double* coef, const index_t* starts,
                       index_t classes, double* sum, int threads) {
   std::visit(
       [&](const auto& x) {
-        const index_t per_row = x.rows ? stored(x) / x.rows + 1 : 1;
-        threads = useful_threads(starts[classes] * per_row, threads);
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
-        for (index_t c = 0; c < classes; ++c)
-          add_range(x, rows + starts[c], coef + starts[c], starts[c + 1] - starts[c], sum + c * x.cols);
+        const bool small = starts[classes] * per_row(x) < kSliceWork;
+        for_slices(classes, small ? classes : 1, threads, [&](index_t first, index_t last) {
+          for (index_t c = first; c < last; ++c)
+            add_range(x, rows + starts[c], coef + starts[c], starts[c + 1] - starts[c], sum + c * x.cols);
+        });
       },
       matrix);
 }
@@ -63,39 +60,33 @@ inline Worst worst_class(const double* s, const double* q, double k, index_t cla
   return worst;
 }
 
-// Σ over [0, count) of value(i), block by block.
+// Σ over [0, count) of value(i), which looks at all classes.
 template <class Value>
-double block_sum(index_t count, int threads, const Value& value) {
-  const index_t blocks = (count + kBlock - 1) / kBlock;
-  std::vector<double> part(blocks, 0.0);
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (index_t b = 0; b < blocks; ++b)
-    for (index_t i = b * kBlock; i < std::min(count, (b + 1) * kBlock); ++i) part[b] += value(i);
-  double sum = 0;
-  for (double p : part) sum += p;
-  return sum;
+double sum_samples(index_t count, index_t classes, int threads, const Value& value) {
+  return sum_slices(count, slice_size(count, 4 * classes), threads, [&](index_t begin, index_t end) {
+    double sum = 0;
+    for (index_t i = begin; i < end; ++i) sum += value(i);
+    return sum;
+  });
 }
 
 // out_i = the worst class of sample i at scores (1-mix) * s + mix * other.
 inline void joint_worst(const double* s, const double* other, double mix, const index_t* label, index_t n,
                         index_t classes, index_t* out, int threads) {
-  threads = useful_threads(n * classes, threads);
-#pragma omp parallel num_threads(threads)
-  {
+  for_slices(n, slice_size(n, 4 * classes), threads, [&](index_t begin, index_t end) {
     std::vector<double> mixed(classes);
-#pragma omp for schedule(static)
-    for (index_t i = 0; i < n; ++i) {
+    for (index_t i = begin; i < end; ++i) {
       const double *a = s + i * classes, *b = other + i * classes;
       for (index_t c = 0; c < classes; ++c) mixed[c] = (1 - mix) * a[c] + mix * b[c];
       out[i] = worst_class(mixed.data(), mixed.data(), 0.0, classes, label[i]).at;
     }
-  }
+  });
 }
 
 // s += k * q; returns the risk Σ weight_i * loss_i there.
 inline double joint_advance(double* s, const double* q, double k, const index_t* label, const double* weight,
                             index_t n, index_t classes, int threads) {
-  return block_sum(n, useful_threads(n * classes, threads), [&](index_t i) {
+  return sum_samples(n, classes, threads, [&](index_t i) {
     double* row = s + i * classes;
     if (k != 0)
       for (index_t c = 0; c < classes; ++c) row[c] += k * q[i * classes + c];
@@ -119,7 +110,7 @@ inline double joint_search(const double* s, const double* q, const index_t* labe
   double straight = lin;
   const auto slope = [&](double k) {
     const index_t count = index_t(open.size());
-    const double bent = block_sum(count, useful_threads(count * classes, threads), [&](index_t j) {
+    const double bent = sum_samples(count, classes, threads, [&](index_t j) {
       Open& o = open[j];
       const index_t i = o.row;
       const Worst worst = worst_class(s + i * classes, q + i * classes, k, classes, label[i]);

@@ -26,6 +26,10 @@ struct Duals {
   double bias = 0;                   // Σ sign * alpha
 };
 
+// Rows per slice of a loop over margins: a row costs some ten multiplications. At most 64 slices, for loops whose slices
+// have lists or histograms of their own.
+inline index_t margin_slice(index_t n) { return std::max(slice_size(n, 8), (n + 63) / 64); }
+
 inline double loss_of(Loss kind, double u) {
   const double v = u > 0 ? u : 0;
   return kind == Loss::hinge ? v : v * v;
@@ -43,19 +47,15 @@ inline double path_slope(double u, double r, double c, double predicted) {
 // `path` (or null) holds the duals that the last step predicted; see path_slope.
 // The band of the rounded hinge ends where the slope has fallen to 1e-6 of its peak (r = 200h): in directions that the
 // rows next to the margin do not span, the far ones are all the curvature there is.
-// One part per thread, in the order of the rows.
+// One part per slice, in the order of the rows.
 inline std::vector<Duals> duals(Loss kind, double h, double lazy, const double* m, const double* other, double mix,
                                 const double* weight, const double* sign, const double* path, double* alpha,
                                 index_t n, int threads) {
-  threads = useful_threads(n, threads);
-  std::vector<Duals> part(threads);
-#pragma omp parallel num_threads(threads)
-  {
-    const int t = omp_get_thread_num();
+  return map_slices(n, margin_slice(n), threads, [&](index_t begin, index_t end) {
     Duals out;
-    const std::size_t most = std::size_t(n / threads + 1);  // pages that are not needed are never touched
+    const std::size_t most = std::size_t(end - begin);  // pages that are not needed are never touched
     out.rows.reserve(most), out.delta.reserve(most), out.band.reserve(most), out.slope.reserve(most);
-    for (index_t i = n * t / threads; i < n * (t + 1) / threads; ++i) {
+    for (index_t i = begin; i < end; ++i) {
       const double margin = mix == 0 ? m[i] : (1 - mix) * m[i] + mix * other[i];
       const double u = 1 - margin, c = weight[i];
       double now = 0, slope = 0;
@@ -80,61 +80,65 @@ inline std::vector<Duals> duals(Loss kind, double h, double lazy, const double* 
       out.total += kind == Loss::squared && c > 0 ? alpha[i] - alpha[i] * alpha[i] / (4 * c) : alpha[i];
       out.bias += sign[i] * alpha[i];
     }
-    part[t] = std::move(out);
-  }
-  return part;
+    return out;
+  });
 }
 
 // path = the duals that the linearisation promises after the step q from margins m, inside [0, weight].
 inline void predict_duals(double h, const double* m, const double* q, const double* weight, double* path, index_t n,
                           int threads) {
-  threads = useful_threads(n, threads);
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (index_t i = 0; i < n; ++i) {
-    const double u = 1 - m[i], r = std::sqrt(u * u + 4 * h * h), c = weight[i];
-    const double next = 0.5 * c * (1 + u / r) - path_slope(u, r, c, path[i]) * q[i];
-    path[i] = std::min(std::max(next, 0.0), c);
-  }
+  for_slices(n, margin_slice(n), threads, [&](index_t begin, index_t end) {
+    for (index_t i = begin; i < end; ++i) {
+      const double u = 1 - m[i], r = std::sqrt(u * u + 4 * h * h), c = weight[i];
+      const double next = 0.5 * c * (1 + u / r) - path_slope(u, r, c, path[i]) * q[i];
+      path[i] = std::min(std::max(next, 0.0), c);
+    }
+  });
 }
 
 struct Slope {
   double first = 0, second = 0;  // derivative and curvature of the (rounded or squared) risk along the line
+  Slope& operator+=(const Slope& other) {
+    first += other.first, second += other.second;
+    return *this;
+  }
 };
 
 // d/dk and d²/dk² of the smooth risk at margins m + k * q.
 inline Slope smooth_slope(Loss kind, double h, const double* m, const double* q, const double* weight, double k,
                           index_t n, int threads) {
-  threads = useful_threads(n, threads);
-  double first = 0, second = 0;
-  if (kind == Loss::squared) {
-#pragma omp parallel for simd num_threads(threads) schedule(static) reduction(+ : first, second)
-    for (index_t i = 0; i < n; ++i) {
-      const double u = 1 - m[i] - k * q[i], c = u > 0 ? 2 * weight[i] * q[i] : 0.0;
-      first -= c * u;
-      second += c * q[i];
+  return sum_slices(n, margin_slice(n), threads, [&](index_t begin, index_t end) {
+    double first = 0, second = 0;
+    if (kind == Loss::squared) {
+#pragma omp simd reduction(+ : first, second)
+      for (index_t i = begin; i < end; ++i) {
+        const double u = 1 - m[i] - k * q[i], c = u > 0 ? 2 * weight[i] * q[i] : 0.0;
+        first -= c * u;
+        second += c * q[i];
+      }
+    } else {
+#pragma omp simd reduction(+ : first, second)
+      for (index_t i = begin; i < end; ++i) {
+        const double u = 1 - m[i] - k * q[i], c = weight[i] * q[i];
+        const double inverse = 1 / std::sqrt(u * u + 4 * h * h);
+        first -= 0.5 * c * (1 + u * inverse);
+        second += 2 * h * h * c * q[i] * inverse * inverse * inverse;
+      }
     }
-  } else {
-#pragma omp parallel for simd num_threads(threads) schedule(static) reduction(+ : first, second)
-    for (index_t i = 0; i < n; ++i) {
-      const double u = 1 - m[i] - k * q[i], c = weight[i] * q[i];
-      const double inverse = 1 / std::sqrt(u * u + 4 * h * h);
-      first -= 0.5 * c * (1 + u * inverse);
-      second += 2 * h * h * c * q[i] * inverse * inverse * inverse;
-    }
-  }
-  return {first, second};
+    return Slope{first, second};
+  });
 }
 
 // m += k * q; returns R at the new margins.
 inline double advance(Loss kind, double* m, const double* q, double k, const double* weight, index_t n, int threads) {
-  threads = useful_threads(n, threads);
-  double loss = 0;
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : loss)
-  for (index_t i = 0; i < n; ++i) {
-    if (k != 0) m[i] += k * q[i];
-    loss += weight[i] * loss_of(kind, 1 - m[i]);
-  }
-  return loss;
+  return sum_slices(n, margin_slice(n), threads, [&](index_t begin, index_t end) {
+    double loss = 0;
+    for (index_t i = begin; i < end; ++i) {
+      if (k != 0) m[i] += k * q[i];
+      loss += weight[i] * loss_of(kind, 1 - m[i]);
+    }
+    return loss;
+  });
 }
 
 struct Hinge {
@@ -155,6 +159,16 @@ struct Buckets {
       bucket[i] = (k > 0) & (k >= low) ? int(inside) : int(none);
     }
   }
+  // visit(i, bucket of hinge i) for the rows [begin, end).
+  template <class Visit>
+  void each(const double* m, const double* q, index_t begin, index_t end, Visit&& visit) const {
+    int bucket[chunk];
+    for (index_t first = begin; first < end; first += chunk) {
+      const index_t size = std::min<index_t>(chunk, end - first);
+      of(m + first, q + first, size, bucket);
+      for (index_t i = 0; i < size; ++i) visit(first + i, bucket[i]);
+    }
+  }
 };
 
 // argmin over k >= 0 of  ½ quad k² + lin k + Σ weight_i * max(0, 1 - m_i - k q_i),  exactly, in expected O(n).
@@ -164,33 +178,32 @@ struct Buckets {
 // are then split at their median until the crossing is known to lie at a hinge (a jump) or between two (a ramp).
 inline double hinge_search(const double* m, const double* q, const double* weight, double quad, double lin, index_t n,
                            int threads) {
-  constexpr index_t chunk = Buckets::chunk;
-  const index_t chunks = (n + chunk - 1) / chunk;
-  threads = useful_threads(n, threads);
+  const index_t slice = margin_slice(n);
   double slope = lin;  // derivative just right of `low`, the quadratic term apart
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : slope)
-  for (index_t i = 0; i < n; ++i) {
-    const double u = 1 - m[i];
-    slope -= (u > 0) | ((u == 0) & (q[i] < 0)) ? weight[i] * q[i] : 0.0;
-  }
+  slope -= sum_slices(n, slice, threads, [&](index_t begin, index_t end) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (index_t i = begin; i < end; ++i) {
+      const double u = 1 - m[i];
+      sum += (u > 0) | ((u == 0) & (q[i] < 0)) ? weight[i] * q[i] : 0.0;
+    }
+    return sum;
+  });
   if (slope >= 0) return 0;
   for (double low = 0, high = 2;; low = high, high *= 8) {
     const Buckets buckets(low, high);
     std::vector<double> rise(Buckets::count + 2, 0.0);
-#pragma omp parallel num_threads(threads)
-    {
-      std::vector<double> mine(2 * (Buckets::count + 2), 0.0);  // two, so that neighbours do not wait for each other
-      int bucket[chunk];
-#pragma omp for schedule(static) nowait
-      for (index_t c = 0; c < chunks; ++c) {
-        const index_t begin = c * chunk, size = std::min(chunk, n - begin);
-        buckets.of(m + begin, q + begin, size, bucket);
-        for (index_t i = 0; i < size; ++i)
-          mine[2 * bucket[i] + (i & 1)] += weight[begin + i] * std::fabs(q[begin + i]);
-      }
-#pragma omp critical
-      for (int b = 0; b < Buckets::count + 2; ++b) rise[b] += mine[2 * b] + mine[2 * b + 1];
-    }
+    add_parts(map_slices(n, slice, threads,
+                         [&](index_t begin, index_t end) {
+                           // Two of each, so that neighbours do not wait for each other.
+                           std::vector<double> two(2 * (Buckets::count + 2), 0.0), one(Buckets::count + 2);
+                           buckets.each(m, q, begin, end, [&](index_t i, int bucket) {
+                             two[2 * bucket + (i & 1)] += weight[i] * std::fabs(q[i]);
+                           });
+                           for (int b = 0; b < Buckets::count + 2; ++b) one[b] = two[2 * b] + two[2 * b + 1];
+                           return one;
+                         }),
+              rise.data());
     int b = 0;
     double before = slope;  // step part of the derivative left of bucket b
     for (; b < Buckets::count; ++b) {
@@ -203,20 +216,14 @@ inline double hinge_search(const double* m, const double* q, const double* weigh
       continue;
     }
     std::vector<Hinge> part;  // the hinges of bucket b
-#pragma omp parallel num_threads(threads)
-    {
-      std::vector<Hinge> mine;
-      int bucket[chunk];
-#pragma omp for schedule(static) nowait
-      for (index_t c = 0; c < chunks; ++c) {
-        const index_t begin = c * chunk, size = std::min(chunk, n - begin);
-        buckets.of(m + begin, q + begin, size, bucket);
-        for (index_t i = begin; i < begin + size; ++i)
-          if (bucket[i - begin] == b) mine.push_back({(1 - m[i]) / q[i], weight[i] * std::fabs(q[i])});
-      }
-#pragma omp critical
-      part.insert(part.end(), mine.begin(), mine.end());
-    }
+    for (const auto& some : map_slices(n, slice, threads, [&](index_t begin, index_t end) {
+           std::vector<Hinge> mine;
+           buckets.each(m, q, begin, end, [&](index_t i, int bucket) {
+             if (bucket == b) mine.push_back({(1 - m[i]) / q[i], weight[i] * std::fabs(q[i])});
+           });
+           return mine;
+         }))
+      part.insert(part.end(), some.begin(), some.end());
     auto first = part.begin(), last = part.end();
     while (first != last) {
       auto mid = first + (last - first) / 2;

@@ -16,45 +16,38 @@ namespace maxmargin {
 template <class T>
 void nearest_cluster(const SampleList<T>& list, const PackedRows<T>& w, const index_t* end, const double* offset,
                      std::int32_t* nearest, int threads) {
-  const index_t block = block_size(*list.points), stride = block + kPanel<T>;
-  std::vector<TileScratch<T>> scratch(threads);
-#pragma omp parallel num_threads(threads)
-  {
-    TileScratch<T>& mine = scratch[omp_get_thread_num()];
+  const index_t stride = block_size(*list.points) + kPanel<T>;
+  std::vector<TileScratch<T>> scratch(std::max(1, threads));
+  const auto one = [&](TileScratch<T>& mine, Pruning& all, index_t begin, index_t last_sample) {
+    const index_t count = last_sample - begin;
     T* values = mine.block.ensure(kPass * stride);
     T* to[kPass];
     for (index_t i = 0; i < kPass; ++i) to[i] = values + i * stride;
-    std::vector<double> sum(block), best(block);
-    Pruning all(false);
-#pragma omp for schedule(dynamic)
-    for (index_t begin = 0; begin < list.count; begin += block) {
-      const index_t count = std::min(begin + block, list.count) - begin;
-      std::int32_t* chosen = nearest + begin;
-      std::fill(best.begin(), best.end(), std::numeric_limits<double>::infinity());
-      std::fill(sum.begin(), sum.end(), 0.0);
-      std::fill(chosen, chosen + count, 0);
-      index_t c = 0;
-      for (index_t first = 0; first < w.count(); first += kPass) {
-        const index_t last = std::min(first + kPass, w.count());
-        tile(list, begin, begin + count, w, first, last, all, mine, [&](const auto&) { return to; });
-        for (index_t i = first; i < last; ++i) {
-          while (end[c] <= i) ++c;
-          const T* from = to[i - first];
-          for (index_t j = 0; j < count; ++j) sum[j] += double(from[j]);
-          if (i + 1 < end[c]) continue;
-          const double scale = 2.0 / double(end[c] - (c ? end[c - 1] : 0));
-          for (index_t j = 0; j < count; ++j) {
-            const double distance = offset[c] - scale * sum[j];
-            if (distance < best[j]) {
-              best[j] = distance;
-              chosen[j] = std::int32_t(c);
-            }
-            sum[j] = 0;
+    std::vector<double> sum(count, 0.0), best(count, std::numeric_limits<double>::infinity());
+    std::int32_t* chosen = nearest + begin;
+    std::fill(chosen, chosen + count, 0);
+    index_t c = 0;
+    for (index_t first = 0; first < w.count(); first += kPass) {
+      const index_t last = std::min(first + kPass, w.count());
+      tile(list, begin, begin + count, w, first, last, all, mine, [&](const auto&) { return to; });
+      for (index_t i = first; i < last; ++i) {
+        while (end[c] <= i) ++c;
+        const T* from = to[i - first];
+        for (index_t j = 0; j < count; ++j) sum[j] += double(from[j]);
+        if (i + 1 < end[c]) continue;
+        const double scale = 2.0 / double(end[c] - (c ? end[c - 1] : 0));
+        for (index_t j = 0; j < count; ++j) {
+          const double distance = offset[c] - scale * sum[j];
+          if (distance < best[j]) {
+            best[j] = distance;
+            chosen[j] = std::int32_t(c);
           }
+          sum[j] = 0;
         }
       }
     }
-  }
+  };
+  for_blocks(list, w, Pruning(false), scratch, threads, one);
 }
 
 }  // namespace maxmargin

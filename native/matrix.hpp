@@ -28,6 +28,21 @@ struct Csr {
   index_t rows, cols;
 };
 
+// Stored values of all rows: what a pass has to read.
+template <class T>
+index_t stored(const Dense<T>& x) {
+  return x.rows * x.cols;
+}
+template <class T, class I>
+index_t stored(const Csr<T, I>& x) {
+  return index_t(x.indptr[x.rows] - x.indptr[0]);
+}
+// The mean of a row's stored values, and one more for the row itself: what it costs to read one.
+template <class View>
+index_t per_row(const View& x) {
+  return x.rows ? stored(x) / x.rows + 1 : 1;
+}
+
 using Matrix = std::variant<Dense<float>, Dense<double>, Csr<float, std::int32_t>, Csr<float, std::int64_t>,
                             Csr<double, std::int32_t>, Csr<double, std::int64_t>>;
 

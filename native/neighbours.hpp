@@ -10,9 +10,11 @@ namespace maxmargin {
 
 constexpr index_t kLeaf = 128;  // block_size() of a few dozen features
 
+using Places = std::vector<std::pair<index_t, index_t>>;  // (place in the given list, row of the matrix)
+
 // The feature that varies most over about a thousand samples of the list; −1 when none varies.
 template <class V>
-index_t widest_feature(const Dense<V>& m, const std::vector<std::pair<index_t, index_t>>& list, index_t begin, index_t end) {
+index_t widest_feature(const Dense<V>& m, const Places& list, index_t begin, index_t end) {
   const index_t step = std::max<index_t>(1, (end - begin) / 1000);
   std::vector<double> mean(m.cols), square(m.cols);
   double count = 0;
@@ -37,38 +39,56 @@ index_t widest_feature(const Dense<V>& m, const std::vector<std::pair<index_t, i
   return best;
 }
 
-// list: (place in the given list, row of the matrix); sorted in blocks of kLeaf.
+// Splits [begin, end) of the list in two and returns where; `end` when it stays as it is.
 template <class V>
-void split_neighbours(const Dense<V>& m, std::vector<std::pair<index_t, index_t>>& list, index_t begin, index_t end) {
-  while (end - begin > kLeaf) {
-    const index_t k = widest_feature(m, list, begin, end);
-    if (k < 0) return;
-    const index_t middle = begin + ((end - begin) / 2 + kLeaf - 1) / kLeaf * kLeaf;
-    if (middle >= end) return;
-    const auto less = [&](const auto& a, const auto& b) {
-      const V x = m.row(a.second)[k], z = m.row(b.second)[k];
-      return x != z ? x < z : a.first < b.first;
-    };
-    std::nth_element(list.begin() + begin, list.begin() + middle, list.begin() + end, less);
-#pragma omp task shared(m, list) firstprivate(begin, middle) if (middle - begin > 4096)
-    split_neighbours(m, list, begin, middle);
-    begin = middle;
+index_t split_neighbours(const Dense<V>& m, Places& list, index_t begin, index_t end) {
+  const index_t middle = begin + ((end - begin) / 2 + kLeaf - 1) / kLeaf * kLeaf;
+  if (end - begin <= kLeaf || middle >= end) return end;
+  const index_t k = widest_feature(m, list, begin, end);
+  if (k < 0) return end;
+  const auto less = [&](const auto& a, const auto& b) {
+    const V x = m.row(a.second)[k], z = m.row(b.second)[k];
+    return x != z ? x < z : a.first < b.first;
+  };
+  std::nth_element(list.begin() + begin, list.begin() + middle, list.begin() + end, less);
+  return middle;
+}
+
+// The same down to blocks of kLeaf.
+template <class V>
+void order_neighbours(const Dense<V>& m, Places& list, index_t begin, index_t end) {
+  for (index_t middle; (middle = split_neighbours(m, list, begin, end)) < end; begin = middle)
+    order_neighbours(m, list, begin, middle);
+}
+
+// The same shared out: all pieces are split, again and again, until there are enough of them to be ordered each on its own.
+template <class V>
+void order_neighbours(const Dense<V>& m, Places& list, int threads) {
+  std::vector<index_t> edge{0, index_t(list.size())};  // of the pieces
+  constexpr index_t least = 4096;                      // samples: some 100 µs of work
+  while (threads > 1 && index_t(edge.size()) <= 8 * index_t(threads)) {
+    const index_t pieces = index_t(edge.size()) - 1;
+    std::vector<index_t> middle(pieces);
+    for_slices(pieces, 1, threads, [&](index_t i, index_t) {
+      middle[i] = edge[i + 1] - edge[i] > least ? split_neighbours(m, list, edge[i], edge[i + 1]) : edge[i + 1];
+    });
+    edge.insert(edge.end(), middle.begin(), middle.end());
+    std::sort(edge.begin(), edge.end());
+    edge.erase(std::unique(edge.begin(), edge.end()), edge.end());
+    if (index_t(edge.size()) - 1 == pieces) break;
   }
-#pragma omp taskwait
+  for_slices(index_t(edge.size()) - 1, 1, threads,
+             [&](index_t i, index_t) { order_neighbours(m, list, edge[i], edge[i + 1]); });
 }
 
 // Places of the given rows in the new order; as given for sparse samples.
 template <class T>
 std::vector<index_t> neighbour_order(const Points<T>& points, const index_t* row, index_t count, int threads) {
-  std::vector<std::pair<index_t, index_t>> list(count);
+  Places list(count);
   for (index_t i = 0; i < count; ++i) list[i] = {i, row[i]};
   std::visit(
       [&](const auto& m) {
-        if constexpr (std::decay_t<decltype(m)>::dense) {
-#pragma omp parallel num_threads(threads)
-#pragma omp single
-          split_neighbours(m, list, 0, count);
-        }
+        if constexpr (std::decay_t<decltype(m)>::dense) order_neighbours(m, list, threads);
       },
       points.matrix());
   std::vector<index_t> order(count);

@@ -40,7 +40,7 @@ class Part {
         halves_(halves),
         threads_(threads),
         tile_(n_),
-        scratch_(threads) {
+        scratch_(std::max(1, threads)) {
     active_.resize(n_);
     std::iota(active_.begin(), active_.end(), index_t(0));
     position_ = active_;
@@ -66,43 +66,36 @@ class Part {
   // NaN if a score is not a finite number: no comparison would tell.
   Extremes extremes() const {
     const double inf = std::numeric_limits<double>::infinity();
-    const index_t m = size();
-    double up0 = -inf, up1 = -inf, low0 = inf, low1 = inf, finite = 0;
-    for (int h = 0; h < halves_; ++h) {
-      const double *c = &center_[h * m], *b = &beta_[h * m], *l = &lo_[h * m], *u = &hi_[h * m];
-      const std::int8_t* g = &group_[h * m];
-#pragma omp parallel for simd num_threads(threads_) if (m > 200000) reduction(max : up0, up1) reduction(min : low0, low1) reduction(+ : finite)
-      for (index_t j = 0; j < m; ++j) {
-        const double score = c[j] - f_[j];
-        finite += score - score;  // 0, or NaN for ever
-        const double as_up = b[j] < u[j] ? score : -inf, as_low = b[j] > l[j] ? score : inf;
-        up0 = std::max(up0, g[j] == 0 ? as_up : -inf);
-        up1 = std::max(up1, g[j] == 0 ? -inf : as_up);
-        low0 = std::min(low0, g[j] == 0 ? as_low : inf);
-        low1 = std::min(low1, g[j] == 0 ? inf : as_low);
+    Extremes all{{-inf, -inf}, {inf, inf}};
+    double finite = 0;
+    for (const auto& [e, zero] : map_slices(size(), slice_size(size(), 2 * halves_), threads_,
+                                            [&](index_t begin, index_t end) { return extremes(begin, end); })) {
+      finite += zero;
+      for (int g = 0; g < kGroups; ++g) {
+        all.max_up[g] = std::max(all.max_up[g], e.max_up[g]);
+        all.min_low[g] = std::min(all.min_low[g], e.min_low[g]);
       }
     }
-    return {{up0 + finite, up1 + finite}, {low0 + finite, low1 + finite}};
+    for (int g = 0; g < kGroups; ++g) all.max_up[g] += finite, all.min_low[g] += finite;
+    return all;
   }
 
   // The at most k worst variables of a group on either side: up with score > above, low with score < below.
   Candidates candidates(int group, index_t k, double above, double below) {
-    const index_t m = size();
-    const int threads = m > 10000 ? threads_ : 1;
-    found_.resize(threads);
-#pragma omp parallel num_threads(threads)
-    {
-      const int t = omp_get_thread_num();
-      Found& mine = found_[t];
-      const index_t begin = m * t / threads, end = m * (t + 1) / threads;
+    // Each slice offers as many as the whole, so there are few; what is found does not depend on how many.
+    const index_t m = size(), most = threads_ > 1 ? 4 * index_t(threads_) : 1;
+    const index_t slice = std::max(slice_size(m, 8), (m + most - 1) / most);
+    found_.resize(std::max<index_t>(1, (m + slice - 1) / slice));
+    for_slices(m, slice, threads_, [&](index_t begin, index_t end) {
+      Found& mine = found_[begin / slice];
       const auto [up_from, low_to] = look(group, k, above, below, begin, end);
       collect(mine, group, up_from, low_to, begin, end);
       if ((index_t(mine.up.size()) < k && up_from > above) || (index_t(mine.low.size()) < k && low_to < below))
         collect(mine, group, above, below, begin, end);
       cut(mine.up, k);
       cut(mine.low, k);
-    }
-    for (int t = 1; t < threads; ++t) {
+    });
+    for (std::size_t t = 1; t < found_.size(); ++t) {
       found_[0].up.insert(found_[0].up.end(), found_[t].up.begin(), found_[t].up.end());
       found_[0].low.insert(found_[0].low.end(), found_[t].low.begin(), found_[t].low.end());
     }
@@ -242,6 +235,28 @@ class Part {
   }
 
  private:
+  // Of the positions [begin, end); and 0, or NaN if a score there is not a finite number.
+  std::pair<Extremes, double> extremes(index_t begin, index_t end) const {
+    const double inf = std::numeric_limits<double>::infinity();
+    const index_t m = size();
+    double up0 = -inf, up1 = -inf, low0 = inf, low1 = inf, finite = 0;
+    for (int h = 0; h < halves_; ++h) {
+      const double *c = &center_[h * m], *b = &beta_[h * m], *l = &lo_[h * m], *u = &hi_[h * m];
+      const std::int8_t* g = &group_[h * m];
+#pragma omp simd reduction(max : up0, up1) reduction(min : low0, low1) reduction(+ : finite)
+      for (index_t j = begin; j < end; ++j) {
+        const double score = c[j] - f_[j];
+        finite += score - score;  // 0, or NaN for ever
+        const double as_up = b[j] < u[j] ? score : -inf, as_low = b[j] > l[j] ? score : inf;
+        up0 = std::max(up0, g[j] == 0 ? as_up : -inf);
+        up1 = std::max(up1, g[j] == 0 ? -inf : as_up);
+        low0 = std::min(low0, g[j] == 0 ? as_low : inf);
+        low1 = std::min(low1, g[j] == 0 ? inf : as_low);
+      }
+    }
+    return {{{up0, up1}, {low0, low1}}, finite};
+  }
+
   static index_t stride(index_t n) { return (n + kPanel<T> - 1) / kPanel<T> * kPanel<T>; }
   index_t place(index_t variable) const { return variable / n_ * size() + position_[variable % n_]; }
 
@@ -255,28 +270,31 @@ class Part {
     for (index_t j = 0; j < size(); ++j) active_row_[j] = row_[active_[j]];
     if (!keep_packed_) return;
     T* out = packed_.ensure(stride(n_) * points_->features());
-#pragma omp parallel for num_threads(threads_) schedule(static)
-    for (index_t j = 0; j < size(); j += kPanel<T>)
-      points_->pack(&active_row_[j], int(std::min<index_t>(kPanel<T>, size() - j)), out + j * points_->features());
+    const index_t d = points_->features();
+    for_slices(size(), slice_size(size(), 4 * d, kPanel<T>), threads_, [&](index_t begin, index_t end) {
+      for (index_t j = begin; j < end; j += kPanel<T>)
+        points_->pack(&active_row_[j], int(std::min<index_t>(kPanel<T>, end - j)), out + j * d);
+    });
   }
 
   void add_rows(const std::vector<const T*>& row, const std::vector<double>& coef) {
     constexpr index_t block = 2048;  // 16 kB of f: stays in L1 while the rows stream by
     const index_t m = size(), count = index_t(row.size());
     if (count == 0) return;
-#pragma omp parallel for num_threads(threads_) schedule(static) if (m * count > 20000)
-    for (index_t begin = 0; begin < m; begin += block) {
-      const index_t end = std::min(begin + block, m);
-      index_t i = 0;
-      for (; i + 4 <= count; i += 4) {
-        const T *a = row[i], *b = row[i + 1], *c = row[i + 2], *d = row[i + 3];
-        const double p = coef[i], q = coef[i + 1], r = coef[i + 2], s = coef[i + 3];
-        for (index_t j = begin; j < end; ++j)
-          f_[j] += (p * double(a[j]) + q * double(b[j])) + (r * double(c[j]) + s * double(d[j]));
+    for_slices(m, slice_size(m, count, block), threads_, [&](index_t first, index_t last) {
+      for (index_t begin = first; begin < last; begin += block) {
+        const index_t end = std::min(begin + block, last);
+        index_t i = 0;
+        for (; i + 4 <= count; i += 4) {
+          const T *a = row[i], *b = row[i + 1], *c = row[i + 2], *d = row[i + 3];
+          const double p = coef[i], q = coef[i + 1], r = coef[i + 2], s = coef[i + 3];
+          for (index_t j = begin; j < end; ++j)
+            f_[j] += (p * double(a[j]) + q * double(b[j])) + (r * double(c[j]) + s * double(d[j]));
+        }
+        for (; i < count; ++i)
+          for (index_t j = begin; j < end; ++j) f_[j] += coef[i] * double(row[i][j]);
       }
-      for (; i < count; ++i)
-        for (index_t j = begin; j < end; ++j) f_[j] += coef[i] * double(row[i][j]);
-    }
+    });
   }
 
   void fill_columns(index_t from) {
@@ -377,7 +395,7 @@ class Part {
   PackedRows<T> packed_rows_;
   std::vector<TileScratch<T>> scratch_;
   std::unique_ptr<RowCache<T>> cache_;
-  std::vector<Found> found_;  // by thread
+  std::vector<Found> found_;  // by slice
 };
 
 }  // namespace maxmargin

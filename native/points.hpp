@@ -44,6 +44,9 @@ class Points {
   index_t size() const { return rows(matrix_); }
   index_t features() const { return cols(matrix_); }
   bool sparse() const { return matrix_.index() >= 2; }
+  index_t per_row() const {
+    return std::visit([](const auto& m) { return maxmargin::per_row(m); }, matrix_);
+  }
   T norm(index_t row) const { return norm_[row]; }
   T largest_norm() const { return largest_norm_; }
   T farthest() const { return farthest_; }  // the largest norm of all rows of the matrix
@@ -156,26 +159,26 @@ class Points {
     norm_.assign(size(), T(0));
     const index_t n = size(), d = features();
     if (sparse() && spec_.kind == Kind::laplacian) {
-#pragma omp parallel for num_threads(threads) schedule(static)
-      for (index_t i = 0; i < n; ++i) entries(i, [&](index_t, T x) { norm_[i] += std::abs(x); });
+      for_slices(n, slice_size(n, 2 * per_row()), threads, [&](index_t begin, index_t end) {
+        for (index_t i = begin; i < end; ++i) entries(i, [&](index_t, T x) { norm_[i] += std::abs(x); });
+      });
     }
     if (spec_.kind != Kind::rbf) return;
     if (sparse()) {
-#pragma omp parallel for num_threads(threads) schedule(static)
-      for (index_t i = 0; i < n; ++i) {
-        T sum = 0;
-        entries(i, [&](index_t, T x) { sum += x * x; });
-        norm_[i] = T(0.5) * sum;
-      }
+      for_slices(n, slice_size(n, 2 * per_row()), threads, [&](index_t begin, index_t end) {
+        for (index_t i = begin; i < end; ++i) {
+          T sum = 0;
+          entries(i, [&](index_t, T x) { sum += x * x; });
+          norm_[i] = T(0.5) * sum;
+        }
+      });
     } else {
       constexpr int width = kPanel<T>;
-#pragma omp parallel num_threads(threads)
-      {
+      for_slices(n, slice_size(n, 4 * d, width), threads, [&](index_t begin, index_t end) {
         std::vector<T> panel(std::max<index_t>(d, 1) * width);
         index_t row[width];
-#pragma omp for schedule(static)
-        for (index_t first = 0; first < n; first += width) {
-          const int count = int(std::min<index_t>(width, n - first));
+        for (index_t first = begin; first < end; first += width) {
+          const int count = int(std::min<index_t>(width, end - first));
           for (int l = 0; l < count; ++l) row[l] = first + l;
           pack(row, count, panel.data());
           for (int half = 0; half < 2; ++half) {
@@ -188,7 +191,7 @@ class Points {
               if (half * kLanes<T> + l < count) norm_[first + half * kLanes<T> + l] = T(0.5) * sum[l];
           }
         }
-      }
+      });
     }
   }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "matrix.hpp"
+#include "threads.hpp"
 
 namespace maxmargin {
 
@@ -79,11 +80,12 @@ class RowCache {
     // Slots [begin, end) may move side by side when the last one's new place ends before the first one's old place.
     for (index_t begin = 0, end; begin < used_; begin = end) {
       end = std::clamp(begin * stride_ / std::max<index_t>(1, stride), begin + 1, used_);
-#pragma omp parallel for num_threads(threads) schedule(static) if (end - begin >= threads)
-      for (index_t slot = begin; slot < end; ++slot) {
-        T *from = memory_ + slot * stride_, *to = memory_ + slot * stride;
-        for (index_t j = 0; j < count; ++j) to[j] = from[columns[j]];  // to ≤ from and j ≤ columns[j]: safe in place
-      }
+      for_slices(end - begin, slice_size(end - begin, 2 * count), threads, [&](index_t first, index_t last) {
+        for (index_t slot = begin + first; slot < begin + last; ++slot) {
+          T *from = memory_ + slot * stride_, *to = memory_ + slot * stride;
+          for (index_t j = 0; j < count; ++j) to[j] = from[columns[j]];  // to ≤ from and j ≤ columns[j]: safe in place
+        }
+      });
     }
     recut(stride);
   }

@@ -56,8 +56,9 @@ bool equal_rows(const Csr<V, I>& m, index_t i, index_t j) {
 inline void hash_rows(const Matrix& matrix, const double* label, std::uint64_t* hash, int threads) {
   std::visit(
       [&](const auto& m) {
-#pragma omp parallel for num_threads(threads) schedule(static)
-        for (index_t i = 0; i < m.rows; ++i) hash[i] = mix(hash_row(m, i), bits(label[i]));
+        for_slices(m.rows, slice_size(m.rows, 2 * per_row(m)), threads, [&](index_t begin, index_t end) {
+          for (index_t i = begin; i < end; ++i) hash[i] = mix(hash_row(m, i), bits(label[i]));
+        });
       },
       matrix);
 }

@@ -85,14 +85,16 @@ class SquareTile {
     T* tile = memory_.data();
     is_fresh_.assign(count, 0);
     for (index_t p : fresh_) is_fresh_[p] = 1;
-#pragma omp parallel for num_threads(threads) schedule(static) if (count > 256)
-    for (index_t begin = 0; begin < count; begin += line) {
-      index_t others[line], size = 0;
-      for (index_t i = begin; i < std::min(begin + line, count); ++i)
-        if (!is_fresh_[i]) others[size++] = i;
-      for (index_t f : fresh_)
-        for (index_t o = 0; o < size; ++o) tile[others[o] * ld_ + f] = tile[f * ld_ + others[o]];
-    }
+    const index_t copies = 4 * index_t(fresh_.size());  // each costs as much as some multiplications
+    for_slices(count, slice_size(count, copies, line), threads, [&](index_t first, index_t last) {
+      for (index_t begin = first; begin < last; begin += line) {
+        index_t others[line], size = 0;
+        for (index_t i = begin; i < std::min(begin + line, last); ++i)
+          if (!is_fresh_[i]) others[size++] = i;
+        for (index_t f : fresh_)
+          for (index_t o = 0; o < size; ++o) tile[others[o] * ld_ + f] = tile[f * ld_ + others[o]];
+      }
+    });
   }
 
   Buffer<T> memory_;

@@ -101,32 +101,45 @@ void tile(const SampleList<T>& list, index_t begin, index_t end, const PackedRow
   });
 }
 
+// run(scratch, pruning, begin, end) for every block of the list, block by block in slices that are shared out; scratch
+// holds one for each thread.
+template <class T, class Run>
+void for_blocks(const SampleList<T>& list, const PackedRows<T>& w, Pruning far, std::vector<TileScratch<T>>& scratch,
+                int threads, Run&& run) {
+  struct Own {
+    TileScratch<T>& scratch;
+    Pruning far;
+  };
+  const index_t block = block_size(*list.points);
+  const index_t value = list.points->per_row() + 16;  // multiplications of one kernel value: its function costs 16 or so
+  for_slices(
+      list.count, slice_size(list.count, w.count() * value, block), threads,
+      [&](int slot) { return Own{scratch[slot], far}; },
+      [&](Own& own, index_t begin, index_t end) {
+        for (; begin < end; begin += block) run(own.scratch, own.far, begin, std::min(begin + block, end));
+      });
+}
+
 // Kernel rows: out[i] gets K(w_i, list) for the whole list; rows must have room for whole panels.
 template <class T>
 void kernel_rows(const SampleList<T>& list, const PackedRows<T>& w, T* const* out, std::vector<TileScratch<T>>& scratch,
                  int threads) {
-  const index_t block = block_size(*list.points);
-#pragma omp parallel num_threads(threads)
-  {
+  const auto one = [&](TileScratch<T>& mine, Pruning& far, index_t begin, index_t end) {
     T* to[kPass];
-    Pruning far = pruning(*list.points, w);
-#pragma omp for schedule(dynamic)
-    for (index_t begin = 0; begin < list.count; begin += block) {
-      const index_t end = std::min(begin + block, list.count);
-      for (index_t first = 0; first < w.count(); first += kPass) {
-        const index_t last = std::min(first + kPass, w.count());
-        tile(list, begin, end, w, first, last, far, scratch[omp_get_thread_num()], [&](const auto& chosen) {
-          index_t next = first;
-          for (std::size_t i = 0; i < chosen.size(); ++i) {
-            for (; next < chosen[i]; ++next) std::fill(out[next] + begin, out[next] + end, T(0));
-            to[i] = out[next++] + begin;
-          }
-          for (; next < last; ++next) std::fill(out[next] + begin, out[next] + end, T(0));
-          return to;
-        });
-      }
+    for (index_t first = 0; first < w.count(); first += kPass) {
+      const index_t last = std::min(first + kPass, w.count());
+      tile(list, begin, end, w, first, last, far, mine, [&](const auto& chosen) {
+        index_t next = first;
+        for (std::size_t i = 0; i < chosen.size(); ++i) {
+          for (; next < chosen[i]; ++next) std::fill(out[next] + begin, out[next] + end, T(0));
+          to[i] = out[next++] + begin;
+        }
+        for (; next < last; ++next) std::fill(out[next] + begin, out[next] + end, T(0));
+        return to;
+      });
     }
-  }
+  };
+  for_blocks(list, w, pruning(*list.points, w), scratch, threads, one);
 }
 
 // One block of samples for kernel_sum: where its values go, and how.
@@ -196,22 +209,15 @@ void kernel_sum(const SampleList<T>& list, const PackedRows<T>& w, Sums<T> to, s
                 int threads) {
   constexpr std::size_t large = std::size_t(4) << 20;  // what is more than this is out of the caches by the next turn
   to.past = std::size_t(w.count()) * std::size_t(list.count) * sizeof(T) > large;
-  const index_t block = block_size(*list.points);
-#pragma omp parallel num_threads(threads)
-  {
-    TileScratch<T>& mine = scratch[omp_get_thread_num()];
-    Pruning far = pruning(*list.points, w);
-#pragma omp for schedule(dynamic)
-    for (index_t begin = 0; begin < list.count; begin += block) {
-      const index_t end = std::min(begin + block, list.count);
-      for (index_t first = 0; first < w.count(); first += kPass) {
-        const index_t last = std::min(first + kPass, w.count());
-        list.points->sparse() ? sparse_sum(list, begin, end, w, first, last, to, mine)
-                              : dense_sum(list, begin, end, w, first, last, to, far, mine);
-      }
+  const auto one = [&](TileScratch<T>& mine, Pruning& far, index_t begin, index_t end) {
+    for (index_t first = 0; first < w.count(); first += kPass) {
+      const index_t last = std::min(first + kPass, w.count());
+      list.points->sparse() ? sparse_sum(list, begin, end, w, first, last, to, mine)
+                            : dense_sum(list, begin, end, w, first, last, to, far, mine);
     }
-    streamed();
-  }
+    if (to.past) streamed();
+  };
+  for_blocks(list, w, pruning(*list.points, w), scratch, threads, one);
 }
 
 }  // namespace maxmargin

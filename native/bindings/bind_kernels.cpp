@@ -13,7 +13,7 @@ template <class T>
 void kernel_sum_all(const Points<T>& a, const index_t* row, index_t count, const Points<T>& b, const index_t* w_row,
                     index_t w_count, const double* coef, index_t outputs, double* sum, int threads) {
   PackedRows<T> packed;
-  std::vector<TileScratch<T>> scratch(threads);
+  std::vector<TileScratch<T>> scratch(std::max(1, threads));
   for (index_t first = 0; first < w_count; first += kRowsAtOnce) {
     const index_t part = std::min(kRowsAtOnce, w_count - first);
     packed.pack(b, w_row + first, part);
@@ -79,7 +79,7 @@ void bind_points(nb::module_& m, const char* name) {
               throw std::invalid_argument("Points.block: shapes do not fit");
             nb::gil_scoped_release release;
             PackedRows<T> packed;
-            std::vector<TileScratch<T>> scratch(threads);
+            std::vector<TileScratch<T>> scratch(std::max(1, threads));
             Buffer<T> wide;
             packed.pack(other, other_rows.data(), w_count);
             std::vector<T*> to(w_count);
