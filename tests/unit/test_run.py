@@ -255,6 +255,7 @@ def test_a_real_ctrl_c(data) -> None:
 
 def test_thread_count(monkeypatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("OMP_THREAD_LIMIT", raising=False)
     cores = thread_count()
     assert thread_count(None) == thread_count(-1) == cores >= 1
     assert thread_count(3) == 3  # an explicit number is taken as it is
@@ -262,6 +263,12 @@ def test_thread_count(monkeypatch) -> None:
     assert thread_count(-1000) == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert thread_count() == 1 and thread_count(4) == 4
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    monkeypatch.setenv("OMP_THREAD_LIMIT", "1")
+    assert thread_count() == 1 and thread_count(4) == 4
+    for junk in ("", "x", "0", "-3"):
+        monkeypatch.setenv("OMP_THREAD_LIMIT", junk)
+        assert thread_count() == cores
     with pytest.raises(ValueError, match="n_jobs=0 has no meaning"):
         thread_count(0)
 

@@ -188,12 +188,11 @@ def solve_tile(
     n_groups: int,
     tol: float,
     max_steps: int,
-    threads: int = 1,
 ) -> tuple[int, bool]:
     """The sub-QP in the outer loop's variables β = s∘a, with a padded kernel tile; `beta` and `score` change in place.
 
-    Returns iterations, and whether the solver of that name failed and SMO finished in its place. `threads` is for the
-    linear algebra of the other two; SMO is a chain of short steps and uses one.
+    Returns iterations, and whether the solver of that name failed and SMO finished in its place. The linear algebra of
+    the other two uses one thread: systems of a working set are too small for more, and sums keep their order.
     """
     fell_back, iterations = False, 0
     if name != "smo":
@@ -202,9 +201,9 @@ def solve_tile(
         upper = sign * np.where(low < 0, low, high)
         K = tile[:q, :q].astype(np.float64)
         Q = K * np.outer(sign, sign)
-        with _blas().limit(limits=threads, user_api="blas"):
+        with _blas().limit(limits=1, user_api="blas"):
             result = inner_solver(name)(Q, -sign * score, sign * beta, upper, sign, group, n_groups, tol)
-        score -= K @ (sign * result.alpha - beta)
+            score -= K @ (sign * result.alpha - beta)
         beta[:] = sign * result.alpha
         if result.ok:
             return result.iterations, False

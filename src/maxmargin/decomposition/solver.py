@@ -174,7 +174,7 @@ class Decomposition:
             new_score = score.copy()
             steps, fell_back = solve_tile(
                 self.options.inner_solver, tile, beta, lo, hi, new_score, group, len(self.qp.targets), tol,
-                200 * len(variables), self.options.threads,
+                200 * len(variables),
             )
             self.counts["inner_steps"] += steps
             self.counts["inner_fallbacks"] += fell_back

@@ -18,13 +18,13 @@ def _available() -> int:
 def thread_count(n_jobs: int | None = None) -> int:
     """Threads for `n_jobs`: None and -1 mean every core available, -2 all but one, and so on.
 
-    `OMP_NUM_THREADS`, which joblib sets in its workers, caps the default, so that a parallel grid search does not
-    start cores² threads. An explicit positive `n_jobs` is taken as it is.
+    `OMP_NUM_THREADS`, which joblib sets in its workers, and `OMP_THREAD_LIMIT`, which schedulers set, cap the default, so
+    that a parallel grid search does not start cores² threads. An explicit positive `n_jobs` is taken as it is.
     """
     if n_jobs is not None and (not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
         raise ValueError(f"n_jobs={n_jobs!r} has no meaning: give a number of threads, or None or -1 for all cores")
     if n_jobs is not None and n_jobs > 0:
         return int(n_jobs)
-    cap = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    cores = min(_available(), int(cap)) if cap.isdigit() and int(cap) > 0 else _available()
+    caps = [os.environ.get(name, "").split(",")[0].strip() for name in ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT")]
+    cores = min([_available(), *(int(cap) for cap in caps if cap.isdecimal() and int(cap) > 0)])
     return max(1, cores + 1 + n_jobs) if n_jobs is not None else cores
