@@ -5,6 +5,7 @@
 #include "cutting_plane_descent.hpp"
 #include "cutting_plane_gram.hpp"
 #include "cutting_plane_joint.hpp"
+#include "cutting_plane_reduced.hpp"
 #include "cutting_plane_search.hpp"
 
 namespace maxmargin {
@@ -201,6 +202,21 @@ void joint_epoch_step(const Matrix& x, InOut<index_t> which, In<index_t> label, 
               beta.data(), v.data(), index_t(classes), seed);
 }
 
+Array<double> reduced_step(In2<double> gram, Doubles offset, double C, In2<double> balance, Doubles size, double level,
+                           InOut<double> beta) {
+  const std::size_t t = offset.shape(0);
+  need(t > 0 && gram.shape(0) >= t && gram.shape(1) >= t && balance.shape(1) == t && size.shape(0) == t &&
+           beta.shape(0) == t,
+       "reduced_problem: shapes do not match");
+  std::vector<double> intercepts;
+  {
+    nb::gil_scoped_release release;
+    intercepts = reduced_problem(gram.data(), index_t(gram.shape(1)), offset.data(), C, balance.data(),
+                                 index_t(balance.shape(0)), size.data(), level, index_t(t), beta.data());
+  }
+  return to_numpy(intercepts);
+}
+
 }  // namespace
 
 void bind_cutting_plane(nb::module_& m) {
@@ -240,6 +256,10 @@ void bind_cutting_plane(nb::module_& m) {
   m.def("joint_epoch", &joint_epoch_step, "x"_a, "rows"_a.noconvert(), "label"_a, "upper"_a, "norms"_a, "bias"_a,
         "offset"_a, "beta"_a.noconvert(), "v"_a.noconvert(), "seed"_a,
         "Dual descent for the joint problem, once over the rows: beta (n x K) and the sums v = beta' x. Shuffles rows.");
+  m.def("reduced_problem", &reduced_step, "gram"_a, "offset"_a, "C"_a, "balance"_a, "size"_a, "level"_a,
+        "beta"_a.noconvert(),
+        "beta = argmax of C b'beta - C^2/2 beta'G beta, beta >= 0, sum <= 1, balance beta = 0, from a feasible beta; "
+        "returns the intercepts. Cuts have the sizes given, the value that of level.");
   m.def("descent_epoch", &descent_step, "x"_a, "active"_a.noconvert(), "count"_a, "sign"_a, "upper"_a, "diag"_a,
         "norms"_a, "bias"_a, "offset"_a, "above"_a, "below"_a, "alpha"_a.noconvert(), "w"_a.noconvert(), "seed"_a,
         "One epoch of dual coordinate descent over active[:count]: (rows left, largest, smallest projected gradient).");

@@ -53,7 +53,7 @@ def test_bounds_enclose_the_optimum_and_move_one_way(kind):
         result = solve(problem, 1e-3, name, Control(max_iter=60))
         trace = result.trace
         assert (np.diff(trace["objective"]) <= 0).all(), name
-        assert (np.diff(trace["lower"]) >= 0).all(), name
+        assert (np.diff(trace["dual"]) >= 0).all(), name
         assert result.lower <= best.objective * (1 + 1e-11) + 1e-12, name
         assert best.lower <= result.objective * (1 + 1e-11) + 1e-12, name
         assert result.objective == pytest.approx(exact_objective(problem, result.w), rel=1e-9, abs=1e-12), name
@@ -167,7 +167,7 @@ def test_limits_are_honest():
         assert LinearSVC(10.0, solver="ocas", max_time=1e-9).fit(X, y).status_ == "max_time"
     seen = []
     stopped = LinearSVC(10.0, solver="ocas", callback=lambda row: seen.append(row) or len(seen) == 2).fit(X, y)
-    assert stopped.status_ == "callback" and len(seen) == 2 and {"objective", "gap", "lower"} <= set(seen[0])
+    assert stopped.status_ == "callback" and len(seen) == 2 and {"objective", "gap", "dual"} <= set(seen[0])
     three = np.digitize(X[:, 0], [-0.5, 0.5])
     with pytest.warns(Warning, match="max_iter"):
         assert LinearSVC(solver="ocas", max_iter=3).fit(X, three).coef_.shape == (3, 12)

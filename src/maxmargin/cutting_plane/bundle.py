@@ -27,6 +27,7 @@ class Bundle:
         self._offsets = np.zeros(8)
         self._gram = np.zeros((8, 8))
         self._idle = np.zeros(8, dtype=np.int64)
+        self._beta = np.zeros(0)  # of the last reduced problem; cuts added since have none
         self.count = 0
 
     def add(self, a: FloatArray, b: float) -> None:
@@ -44,7 +45,9 @@ class Bundle:
         """Raise the bound; return the reduced problem's solution w."""
         t, C = self.count, self._C
         free = self._cuts[:t, self._free].T if self._free != NONE else None
-        beta, intercept = reduced_qp.solve(self._gram[:t, :t], self._offsets[:t], C, free, self.value)
+        start = np.append(self._beta, np.zeros(t - len(self._beta)))
+        beta, intercept = reduced_qp.solve(self._gram, self._offsets[:t], C, free, self.value, start)
+        self._beta = beta
         total = beta @ self._cuts[:t]
         w = -C * total
         if free is not None:
@@ -78,6 +81,7 @@ class Bundle:
         self._gram[:k, :k] = self._gram[np.ix_(keep, keep)]
         self.count = k
         self.add(total, offset)
+        self._beta = np.append(np.zeros(k), 1.0)
 
     def _grow(self) -> None:
         size = 2 * len(self._offsets)

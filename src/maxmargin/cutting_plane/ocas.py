@@ -11,7 +11,7 @@ samples whose alpha changed move the cut; every 20 turns, or when far heavier sa
 it is summed anew, so that rounding does not gather.
 
 Stops at (F(w_b) − F_t)/F(w_b) ≤ tol. F_t never exceeds the optimum, so the gap is a certificate.
-Cost per turn: one pass over X, the flipped rows, O(n) for the search, O(t³) for t cuts.
+Cost per turn: one pass over X, the flipped rows, O(n) for the search, O(t²) for t cuts.
 """
 
 from __future__ import annotations
