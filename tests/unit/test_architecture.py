@@ -15,6 +15,7 @@ BASE = {"problem", "runtime", "data", "_core"}
 
 # What the modules of each folder may import from maxmargin, besides their own folder.
 MAY_IMPORT = {
+    "models": SOLVERS | BASE | {"estimators"},
     "estimators": SOLVERS | BASE,
     "decomposition": BASE,
     "divide": BASE | {"decomposition"},

@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MODULES = [
     name
-    for package in ("estimators", "problem", "decomposition", "divide", "cutting_plane", "budget", "data", "runtime")
+    for package in (
+        "estimators", "models", "problem", "decomposition", "divide", "cutting_plane", "budget", "data", "runtime",
+    )
     for _, name, _ in pkgutil.iter_modules([str(Path(maxmargin.__file__).parent / package)], f"maxmargin.{package}.")
 ]
 

@@ -63,6 +63,7 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
     """Encoding of classes and the one-vs-one loop; a subclass gives the QP of two classes."""
 
     classes_: NDArray[Any]
+    _vote_order: IntArray  # of a model read from a LIBSVM file only (models/libsvm.py)
     class_weight: Any
     decision_function_shape: str
     break_ties: bool
@@ -215,7 +216,12 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
             return np.asarray(self.classes_[(pair.ravel() > 0).astype(np.intp)])
         n_classes = len(self.classes_)
         scores = ovr_decision(pair, n_classes) if self.break_ties else pair_votes(pair, n_classes)
-        return np.asarray(self.classes_[np.argmax(scores, axis=1)])
+        return np.asarray(self.classes_[self._winner(scores)])
+
+    def _winner(self, scores: FloatArray) -> IntArray:
+        """The class of the highest score; on ties the first, or in the order of the program that made it."""
+        order = getattr(self, "_vote_order", None)
+        return np.argmax(scores, axis=1) if order is None else np.asarray(order[np.argmax(scores[:, order], axis=1)])
 
 
 class SVC(_KernelClassifier):

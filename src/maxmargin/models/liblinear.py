@@ -1,0 +1,117 @@
+"""LIBLINEAR's model files, both ways, for LinearSVC.
+
+    solver_type L2R_L1LOSS_SVC_DUAL
+    nr_class 2
+    label 1 -1
+    nr_feature 3
+    bias 1                   the size of the constant feature; below 0: there is none
+    w
+    0.5                      a line per feature, the constant one last; a column per class, but one for two classes
+    …                        (two for MCSVM_CS)
+
+Two classes: ⟨w, x⟩ > 0 → the first label. More: the largest, the first on ties. Ours: of two sorted classes the second
+is positive, so it is written first. The intercept is the weight of a constant feature 1, whatever it was trained with.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from maxmargin.estimators.linear import LinearSVC
+from maxmargin.models.schema import MACHINES
+from maxmargin.models.text import (
+    Head,
+    check_kind,
+    features,
+    numbers,
+    read_text,
+    spelled,
+    uncertified,
+    whole_labels,
+    write_lines,
+)
+
+JOINT = "MCSVM_CS"
+# solver_type: (loss, multi_class); the first of a pair is what we write
+SOLVERS = {
+    "L2R_L1LOSS_SVC_DUAL": ("hinge", "ovr"),
+    "L2R_L2LOSS_SVC_DUAL": ("squared_hinge", "ovr"),
+    "L2R_L2LOSS_SVC": ("squared_hinge", "ovr"),
+    "L1R_L2LOSS_SVC": ("squared_hinge", "ovr"),
+    JOINT: ("hinge", "crammer_singer"),
+}
+KEYS = {"solver_type", "nr_class", "label", "nr_feature", "bias"}
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a model that LIBLINEAR's predict reads; the file appears complete or not at all."""
+    check_kind(model, (LinearSVC,), "LIBLINEAR")
+    write_lines(path, _lines(model))
+
+
+def _lines(model: LinearSVC) -> Iterator[str]:
+    labels = whole_labels(model, "LIBLINEAR")
+    solver = next(name for name, kind in SOLVERS.items() if kind == (model.loss, model.multi_class))
+    weights = np.hstack([model.coef_, model.intercept_[:, None]]) if model.fit_intercept else model.coef_
+    if len(labels) == 2 and solver == JOINT:
+        weights = np.vstack([-weights, weights]) / 2  # a column per class, whose difference decides; on ties the first
+    elif len(labels) == 2:
+        labels = labels[::-1]
+    yield f"solver_type {solver}"
+    yield f"nr_class {len(labels)}"
+    yield f"label {' '.join(map(str, labels))}"
+    yield f"nr_feature {model.coef_.shape[1]}"
+    yield f"bias {1 if model.fit_intercept else -1}"
+    yield "w"
+    for row in weights.T:
+        yield spelled(row)
+
+
+def load(path: str | os.PathLike[str], n_features: int | None = None) -> LinearSVC:
+    """The machine in a file of LIBLINEAR's train. What the file does not say (C) has its default.
+
+    `n_features` is for data with more features than the model was trained on. Nothing is known of how well it was
+    trained: status_ is "unknown", gaps are NaN.
+    """
+    head = Head(read_text(path), b"w", KEYS, path)
+    solver = head.choice("solver_type", SOLVERS)
+    size, stored = head.whole("nr_class")[0], head.whole("nr_feature")[0]
+    bias = head.real("bias")[0]
+    if size < 2 or stored < 0:
+        raise head.error(f"nr_class {size} and nr_feature {stored} make no sense")
+    labels = head.whole("label", size)
+    if len(set(labels)) != size:
+        raise head.error("labels must differ")
+    if solver.startswith("L1R"):
+        warnings.warn(
+            f"{path}: trained under the 1-norm, which LinearSVC has not: it predicts the same, but fit would not repeat it",
+            UserWarning, stacklevel=3,
+        )  # fmt: skip
+    columns = 1 if size == 2 and solver != JOINT else size
+    values = numbers(head.rest, path)
+    rows = stored + (bias >= 0)
+    if len(values) != rows * columns:
+        raise head.error(f"there are {len(values)} weights, not {rows} lines of {columns}")
+    weights = values.reshape(rows, columns).T
+    order = np.argsort(labels)
+    if size == 2:
+        difference = weights[1] - weights[0] if solver == JOINT else -weights[0]
+        weights = (difference if order[0] == 0 else -difference)[None, :]
+    else:
+        weights = weights[order]
+    state = uncertified(features(stored, n_features, path))
+    intercept = weights[:, stored] * bias if bias >= 0 else np.zeros(len(weights))
+    coef = np.zeros((len(weights), state["n_features_in_"]))
+    coef[:, :stored] = weights[:, :stored]
+    state |= {"coef_": coef, "intercept_": np.ascontiguousarray(intercept), "classes_": np.array(labels, np.int64)[order]}
+    MACHINES["LinearSVC"].check(state)
+    loss, multi_class = SOLVERS[solver]
+    scaling = bias if bias > 0 else None
+    model = LinearSVC(loss=loss, multi_class=multi_class, fit_intercept=bias >= 0, intercept_scaling=scaling)
+    model.__dict__.update(state)
+    return model
