@@ -48,7 +48,7 @@ class _Divided(KernelMachine):
             "n_support": float(last["n_support"]),
             "time_clustering": float(levels["time_clustering"].sum()),
             "time_solving": float(levels["time_solving"].sum()),
-            "converged": float(self.estimator.status_ == "converged"),
+            "converged": float(self.estimator.status_ in ("converged", "early")),
         }
 
 

@@ -14,22 +14,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.data.matrix import as_matrix
 from maxmargin.decomposition.rows import Samples
-from maxmargin.divide.clustering import Centers, nearest_native, nearest_of_blocks
+from maxmargin.divide.clustering import Centers, drained, nearest_native, nearest_of_blocks
 from maxmargin.divide.model import LevelModel, Problem, regression_targets
-from maxmargin.problem.kernels import Kernel, checked_block
+from maxmargin.problem.kernels import Kernel, checked_block, weighted_sums
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-T = TypeVar("T")
 
 _SLOPE_POINTS = 1000  # of a cluster: one number is fitted
 _LEAST_VARIANCE = 1e-12  # of a cluster's residuals, relative to the targets': below, all are equally right
@@ -70,15 +69,6 @@ class Router:
             return np.asarray(X[np.ix_(ids, self.columns[rows])], dtype=np.float64)
         assert self.kernel.function is not None
         return checked_block(self.kernel.function(X[ids], self.vectors[rows]), (len(ids), len(rows)))
-
-
-def drained(steps: Generator[None, None, T]) -> T:
-    """What a generator of steps returns, when nobody waits in between."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
 
 
 def groups(cluster: IntArray) -> Iterator[tuple[int, IntArray]]:
@@ -128,13 +118,13 @@ class Expansion:
                 like.sum(points, self.machine.points, columns, np.ascontiguousarray(coef), out, self.threads)
                 return np.asarray(out.T)
             if self.kernel.name == "precomputed":
-                return np.asarray(X[np.ix_(points, self.support[columns])].astype(np.float64) @ coef.T)
+                return weighted_sums(X[np.ix_(points, self.support[columns])], coef)
             assert self.kernel.function is not None
             step = max(1, 2**24 // len(columns))  # 128 MB of kernel values at a time
             for i in range(0, len(points), step):
                 some = points[i : i + step]
                 block = self.kernel.function(X[some], self.vectors[columns])
-                out[:, i : i + step] = coef @ checked_block(block, (len(some), len(columns))).T
+                out[:, i : i + step] = weighted_sums(checked_block(block, (len(some), len(columns))), coef).T
             return np.asarray(out.T)
 
         return sums
@@ -157,10 +147,8 @@ class Committee:
 
     def early(self, X: Any, expansion: Expansion, coef: FloatArray) -> FloatArray:
         """(6): each point by the model of its own cluster; points × problems."""
+        assert self.router is not None
         out = np.empty((X.shape[0], len(coef)))
-        if self.router is None:
-            every = np.arange(coef.shape[1])
-            return np.asarray(expansion.at(X)(np.arange(X.shape[0]), every, coef) + self.intercept[0])
         columns = dict(groups(self.cluster))
         none, sums = np.empty(0, np.int64), expansion.at(X)
         for c, points in groups(self.router.cluster(X, expansion.threads)):

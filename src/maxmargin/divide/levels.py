@@ -6,9 +6,9 @@
         cluster the samples into k^l clusters: two-step kernel k-means on m points, sampled from everything at l_max and
         from the support vectors of the level below after that (adaptive clustering)
         solve each cluster's QP from the solution of the level below; concatenated they are the level's solution, and
-        the optimum of f with K replaced by 0 between clusters (Lemma 1)
+        the optimum of f with K replaced by 0 between clusters (Lemma 1)                      level.py
     stop_level = 0 only:
-        refine: solve the QP of level 1's support vectors, from level 1
+        refine: solve the QP of level 1's support vectors, from level 1                       whole.py
         solve the whole QP from there
 
     stop     as decomposition/solver.py, per QP, to the same tolerance at all levels: the last digits are cheap in small
@@ -16,70 +16,56 @@
     cost     level l: n·m kernel values for the clusters, about n·|S|/k^l for the warm starts, and the QPs themselves;
              the final solve n·|S| for f, of which refine has done the part on S
 
-With an intercept a cluster's start may miss its equality by what moved to other clusters; it is repaired. There a
-cluster of one class has the optimum alpha = 0 and needs no QP; without an intercept it is a QP like any other.
-Subproblems run side by side, largest first; one that is larger than an equal share of the work gets all threads instead.
-
 Stopped on the way, the model is that of the last level finished. Before the first is, it is what its clusters reached:
-those not begun stay at alpha = 0, which the reported gap and violation tell, and predict by a constant.
+those not begun stay at alpha = 0, which the reported gap and violation tell, and predict by a constant. Once the whole
+problem's gradient is known, its own state is the model (whole.py says why not before).
+
+What a level solves is not the whole problem: its kernel is 0 between clusters. So the objective, gap and violation that
+a run reports are NaN until they are known of the whole problem, and a level's own stand beside them.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.decomposition.solver import Decomposition, DualResult, Options, solve
+from maxmargin.decomposition.solver import Options
 from maxmargin.divide.bound import theorem_1
-from maxmargin.divide.clustering import Partition, clustering_kernel, partition
-from maxmargin.divide.model import TABLE, DivideResult, LevelModel, Plan, Problem, best_constant
-from maxmargin.divide.progress import progress_bar
-from maxmargin.divide.subproblem import (
-    KernelData,
-    Subproblem,
-    at_zero,
-    dual_value,
-    one_class,
-    restricted,
-    solve_subproblem,
-    variables,
-    worst_violation,
-)
-from maxmargin.problem.formulations import QP, coefficients, intercept_and_r
-from maxmargin.runtime import NEVER, Control, Deadline, Status, Turn
+from maxmargin.divide.clustering import Partition, clustering_kernel, drained, partition
+from maxmargin.divide.level import Level
+from maxmargin.divide.model import STAGES, TABLE, Certificate, DivideResult, LevelModel, Plan, Problem, support
+from maxmargin.divide.subproblem import KernelData
+from maxmargin.divide.whole import Row, Rows, Whole
+from maxmargin.runtime import Status, Turn
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Steps = Generator[None, None, DualResult]
+Alphas = Sequence[NDArray[np.float64]]
+Turns = Generator[Turn | None, None, Status | None]
 
-# Of cache_size, for each subproblem. The cache decides the order of sums, and so the last digits: for the same model with
-# any n_jobs it must not depend on it. Two subproblems at a time take all of it, more take more.
-_CACHE_SHARE = 0.5
+HEARTBEAT = 0.25  # seconds after which a safe point becomes a turn: progress and callbacks a few times per second
+ROWS_PER_LEVEL = 100  # turns that report solved subproblems: many classes in many clusters have thousands of them
 
 
 class DivideAndConquer:
-    """One run of Algorithm 1; driven by runtime.run. A turn is a level."""
+    """One run of Algorithm 1; driven by runtime.run. A turn is some progress; `table` has the stages that were finished."""
 
     def __init__(self, problems: Sequence[Problem], data: KernelData, options: Options, plan: Plan) -> None:
         self.problems, self.data, self.options, self.plan = list(problems), data, options, plan
         self.n = len(data.rows)
-        self.model: LevelModel | None = None
-        self.pieces: list[tuple[int, int, IntArray, DualResult]] = []
-        self.solutions: list[DualResult] = []
-        self.duals: list[float] = []
-        self.tasks: list[Subproblem] = []  # of the level under way
-        self.running: Decomposition | None = None
-        self.task: Subproblem | None = None  # whose solver is running
-        self.whole: int | None = None  # the problem that is being solved in full
-        self.division: Partition | None = None
+        self.model: LevelModel | None = None  # of the last level finished
+        self.bound = np.nan  # of that level
+        self.level: Level | None = None  # the one under way
+        self.whole: Whole | None = None
+        self.population = np.arange(self.n)  # what the level's clusters are sampled from
+        self.stage, self.at = "clustering", plan.levels  # where the run is
+        self.seen: tuple[int, Row] | None = None  # the last report of a solver in refine or whole, and its problem
+        self.took: dict[str, float] = {}  # seconds of the last stage of each kind
         self.table: list[tuple[Any, ...]] = []
         self.samples_used: list[IntArray] = []
         self.timings = {"clustering": 0.0, "solving": 0.0, "refine": 0.0, "whole": 0.0}
@@ -88,328 +74,210 @@ class DivideAndConquer:
         for p, problem in enumerate(self.problems):
             self.place[p, problem.chosen] = np.arange(len(problem.chosen))
 
-    # ---- the levels ----------------------------------------------------------------------------------------------
+    # ---- the stages ----------------------------------------------------------------------------------------------
 
-    def turns(self) -> Generator[Turn | None, None, Status | None]:
+    def turns(self) -> Turns:
+        last = -np.inf
+        with closing(self._stages()) as stages:
+            while True:
+                try:
+                    turn = next(stages)
+                except StopIteration as end:
+                    status: Status | None = end.value
+                    return status
+                now = time.perf_counter()
+                if turn is None and now - last >= HEARTBEAT:
+                    turn = self._turn()
+                last = last if turn is None else now
+                yield turn
+
+    def _stages(self) -> Turns:
         for level in range(self.plan.levels, max(self.plan.stop_level, 1) - 1, -1):
-            start = time.perf_counter()
-            population = self._population()
-            division = yield from self._cluster(population, level)
-            self.division, self.pieces = division, []
-            clustered = time.perf_counter()
-            self.timings["clustering"] += clustered - start
-            yield from self._solve_clusters(division, level)
-            solved = time.perf_counter()
-            self.timings["solving"] += solved - clustered
-            if self._worst() is Status.MAX_TIME:
-                return Status.MAX_TIME
-            self._finish_level(level, division)
-            times = clustered - start, solved - clustered
-            largest = int(np.bincount(division.label).max())
-            bound = theorem_1(self.data.source(), division, self.problems, self.place, population)
-            yield self._row("level", level, division.n_clusters, largest, bound, times)
-        if self.plan.stop_level > 0:
-            return self._worst()
-        if self.plan.levels > 0:
-            yield from self._refine()
-        yield from self._whole()
-        return next((r.status for r in self.solutions if r.status is not Status.CONVERGED), None)
+            self.stage, self.at, self.level, self.population = "clustering", level, None, self._next_population()
+            yield self._turn()
+            with self._clock("clustering"):
+                division = yield from self._cluster(level)
+            self.stage = "level"
+            self.level = Level(
+                level, division, self.problems, self.place, self.data, self.options, self.plan, self.model
+            )
+            with self._clock("solving"):
+                yield from self._watched(self.level)
+            if not self.level.finished:
+                return self.level.cut_short
+            self._finish(self.level)
+            yield self._turn()
+        return None if self.plan.stop_level > 0 else (yield from self._conquer())
 
-    def _population(self) -> IntArray:
+    def _conquer(self) -> Turns:
+        """Refine, where there are levels, and the whole problem."""
+        whole, self.at = Whole(self.problems, self.data, self.options, self.plan, self.model), 0
+        self.whole = whole
+        if self.model is not None:
+            self.stage = "refine"
+            largest = max(len(whole.support(p)) for p in range(len(self.problems)))
+            with self._clock("refine"):
+                yield from self._reported(whole.refine())
+            if whole.cut_short is not None:
+                return whole.cut_short
+            self._add_row(0, 1, largest, whole.alphas, Certificate.of(whole.refined), np.nan)
+        self.stage, self.seen = "whole", None
+        with self._clock("whole"):
+            yield from whole.begin()
+            yield self._turn()
+            yield from self._reported(whole.solve())
+        self.seen = None
+        if whole.cut_short is None:
+            model = whole.model()
+            bound = 0.0 if model.certificate.status is Status.CONVERGED else np.nan
+            self._add_row(0, 1, self.n, model.alphas, model.certificate, bound)
+        yield self._turn()
+        return whole.cut_short
+
+    def _next_population(self) -> IntArray:
         """Where the sample for the next clustering comes from: adaptive clustering asks for support vectors."""
         if self.model is not None and self.plan.adaptive:
-            support = np.flatnonzero(self._is_support())
-            if len(support):
-                return support
+            some = np.flatnonzero(support(self.problems, self.model.alphas, self.n))
+            if len(some):
+                return some
         return np.arange(self.n)
 
-    def _is_support(self) -> NDArray[np.bool_]:
-        out = np.zeros(self.n, bool)
-        if self.model is not None:
-            for problem, alpha in zip(self.problems, self.model.alphas):
-                out[problem.chosen[alpha.reshape(-1, problem.qp.n).any(axis=0)]] = True
-        return out
-
-    def _cluster(self, population: IntArray, level: int) -> Generator[None, None, Partition]:
-        data, own = self.data, self.data.source()
+    def _cluster(self, level: int) -> Generator[None, None, Partition]:
+        data, own, population = self.data, self.data.source(), self.population
+        rng = np.random.default_rng([self.plan.seed, level])
         spread = population[:: max(1, len(population) // 1000)]
         kernel = clustering_kernel(data.kernel, data.X, data.rows[spread])
         source = own
         if kernel != data.kernel:
             source = KernelData(data.X, kernel, data.rows, data.dtype, data.threads).source()
-        rng = np.random.default_rng([self.plan.seed, level])
         clusters = min(self.plan.k**level, self.n)
         division = yield from partition(source, own, population, clusters, self.plan.sample_size, rng)
         self.samples_used.append(division.sample)
         return division
 
-    # ---- the clusters of a level ---------------------------------------------------------------------------------
+    def _watched(self, level: Level) -> Generator[Turn | None, None, None]:
+        """Solve a level, with a turn whenever some more of its subproblems are done."""
+        reported, step = 0, -(-len(level.tasks) // ROWS_PER_LEVEL)
+        with closing(level.solve()) as steps:
+            for _ in steps:
+                news = len(level.pieces) - reported >= step
+                reported = len(level.pieces) if news else reported
+                yield self._turn() if news else None
 
-    def _solve_clusters(self, division: Partition, level: int) -> Generator[None, None, None]:
-        """All subproblems of a level into self.pieces: giants one by one with all threads, then the rest in parallel."""
-        jobs, shared = _jobs(self.options.threads)
-        options = replace(self.options, threads=1, cache_size=_CACHE_SHARE * self.options.cache_size)
-        stop = threading.Event()
-        tasks = self.tasks = self._tasks(division, options, stop)
-        work = np.array([float(task.size) ** 2 for task in tasks])
-        giants = int(np.count_nonzero(work > work.sum() / jobs)) if shared and jobs > 1 else 0
-        giants = len(tasks) if jobs == 1 and shared else giants
-        with progress_bar(self.plan.verbose, f"level {level}", len(tasks), "cluster") as done:
-            for task in tasks[:giants]:
-                self.task, task.options = task, replace(options, threads=self.options.threads)
-                result = yield from self._inline(task.qp, task.ids, task.options, task.alpha, deadline=task.deadline)
-                self.pieces.append((task.problem, task.cluster, task.samples, result))
-                done()
-                yield None
-            if giants < len(tasks):
-                yield from self._side_by_side(tasks[giants:], jobs, shared, stop, done)
+    def _reported(self, rows: Rows) -> Generator[Turn | None, None, None]:
+        with closing(rows):
+            for row in rows:
+                self.seen = row or self.seen
+                yield None if row is None else self._turn()
 
-    def _side_by_side(
-        self, tasks: list[Subproblem], jobs: int, shared: bool, stop: threading.Event, done: Any
-    ) -> Generator[None, None, None]:
-        parallel = joblib.Parallel(n_jobs=jobs, prefer="threads", return_as="generator_unordered", batch_size=1)
-        results = parallel(joblib.delayed(solve_subproblem)(task) for task in tasks)
+    def _finish(self, level: Level) -> None:
+        """A finished level is the model."""
+        self.model = level.model()
+        self.iterations += level.iterations()
+        division = level.division
+        self.bound = theorem_1(self.data.source(), division, self.problems, self.place, self.population)
+        largest = int(np.bincount(division.label).max())
+        self._add_row(level.level, division.n_clusters, largest, self.model.alphas, self.model.certificate, self.bound)
+
+    # ---- the report ----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _clock(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
         try:
-            for piece in results:
-                self.pieces.append(piece)
-                done()
-                yield None
-        except GeneratorExit:  # time is up, or Ctrl-C
-            stop.set()
-            if shared:
-                self.pieces += list(results)  # threads see the flag and come back at once
-            else:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # joblib announces that it cancels what is queued: that is the wish
-                    results.close()
-            raise
+            yield
+        finally:  # a run that is stopped comes by here, too
+            self.took[name] = time.perf_counter() - start
+            self.timings[name] += self.took[name]
 
-    def _tasks(self, division: Partition, options: Options, stop: threading.Event) -> list[Subproblem]:
-        """One per problem and cluster that has something to decide, largest first."""
-        tasks: list[Subproblem] = []
-        for c, members in enumerate(division.members()):
-            for p, problem in enumerate(self.problems):
-                samples = self.place[p, members]
-                samples = samples[samples >= 0]
-                if not len(samples) or (len(problem.qp.targets) and one_class(problem.qp, samples)):
-                    continue  # nothing to decide
-                alpha = None
-                if self.model is not None:
-                    alpha = self.model.alphas[p][variables(problem.qp, samples)]
-                    alpha = alpha if alpha.any() else None
-                qp = restricted(problem.qp, samples)
-                tasks.append(
-                    Subproblem(
-                        p, c, samples, problem.chosen[samples], qp, self.data, alpha, options, self.plan.max_iter,
-                        self.plan.deadline, stop,
-                    )
-                )  # fmt: skip
-        if tasks and self.data.kernel.native:
-            self.data.source()  # prepared once, before the threads ask for it
-        return sorted(tasks, key=lambda task: -task.size)
+    def _add_row(self, level: int, clusters: int, largest: int, alphas: Alphas, known: Certificate, bound: float) -> None:
+        """The stage that was just finished, for the table."""
+        count = self._count(alphas)
+        divided = self.stage == "level"
+        times = self.took["clustering"] if divided else 0.0, self.took["solving" if divided else self.stage]
+        self.table.append((self.stage, level, clusters, largest, count, known.objective, known.gap, bound, *times))
 
-    def _finish_level(self, level: int, division: Partition) -> None:
-        """self.pieces concatenated: the level's model."""
-        alphas = [np.zeros(problem.qp.n_variables) for problem in self.problems]
-        f = [np.zeros(problem.qp.n) for problem in self.problems]
-        constant = np.full((division.n_clusters, len(self.problems)), np.nan)
-        for p, problem in enumerate(self.problems):
-            if problem.qp.n_variables == problem.qp.n:  # the sign where a cluster has only one
-                label = division.label[problem.chosen]
-                total, size = (np.bincount(label, w, division.n_clusters) for w in (problem.qp.sign, None))
-                constant[:, p] = np.where((np.abs(total) == size) & (size > 0), np.sign(total), np.nan)
-        with_intercept = [len(problem.qp.targets) > 0 for problem in self.problems]
-        intercept = np.where(with_intercept, np.nan_to_num(constant), 0.0)  # overwritten by a QP's
-        for p, c, samples, result in self.pieces:
-            qp = self.problems[p].qp
-            alphas[p][variables(qp, samples)] = result.alpha
-            f[p][samples] = result.f
-            intercept[c, p] = intercept_and_r(result.multipliers)[0]
-            if result.status is not Status.CONVERGED and not result.alpha.any():
-                constant[c, p] = best_constant(restricted(qp, samples))
-            self.iterations[p] += result.n_iter
-        self.model = LevelModel(level, alphas, intercept, division, f, constant)
-        self.solutions = [piece[3] for piece in sorted(self.pieces, key=lambda piece: piece[:2])]
-        self.duals = [dual_value(result) for result in self.solutions]
+    def _turn(self) -> Turn:
+        """Where the run is, and what is known of the whole problem: from refine on what its solver says."""
+        objective, dual, violation, count, problem = np.nan, np.nan, np.nan, -1, -1
+        if self.seen is not None:
+            problem, row = self.seen
+            dual, count = row["dual"], int(row["n_support"])
+            violation = row["violation"] if self.stage == "whole" else np.nan  # refine sees some of the samples only
+        elif self.whole is not None and self.whole.begun:
+            known = Certificate.of(self.whole.solutions)
+            objective, dual, violation = known.objective, known.objective - known.gap, known.violation
+            count = self._count([solution.alpha for solution in self.whole.solutions])
+        elif self.model is not None:
+            count = self._count(self.model.alphas)
+        extra = {"stage": float(STAGES.index(self.stage)), "level": float(self.at), **self._progress()}
+        if len(self.problems) > 1:
+            extra["problem"] = float(problem)
+        return Turn(objective, dual, violation, count, extra | _of_level(self.model, self.bound))
 
-    # ---- refine and the whole problem ----------------------------------------------------------------------------
+    def _progress(self) -> dict[str, float]:
+        """How far the stage is: subproblems, and how many of them are solved."""
+        if self.stage in ("refine", "whole") and self.whole is not None:
+            return {"clusters": 1.0, "subproblems": float(len(self.problems)), "solved": float(self.whole.solved)}
+        if self.level is None:
+            return {"clusters": np.nan, "subproblems": np.nan, "solved": np.nan}
+        sizes = self.level.division.n_clusters, len(self.level.tasks), len(self.level.pieces)
+        return dict(zip(("clusters", "subproblems", "solved"), map(float, sizes)))
 
-    def _refine(self) -> Generator[Turn | None, None, None]:
-        """The QP of level 1's support vectors; what it leaves at zero, and what was zero, is zero afterwards."""
-        assert self.model is not None
-        start = time.perf_counter()
-        refined: list[tuple[IntArray, DualResult]] = []
-        with progress_bar(self.plan.verbose, "refine", None, "turn") as done:
-            for problem, alpha in zip(self.problems, self.model.alphas):
-                support = np.flatnonzero(alpha.reshape(-1, problem.qp.n).any(axis=0))
-                result = DualResult(objective=0.0, gap=0.0)  # without support vectors
-                if len(support):
-                    qp, begin = restricted(problem.qp, support), alpha[variables(problem.qp, support)]
-                    result = yield from self._inline(
-                        qp, problem.chosen[support], self.options, begin, deadline=self.plan.deadline, done=done
-                    )
-                refined.append((support, result))
-        self.timings["refine"] += time.perf_counter() - start
-        model = LevelModel(0, [], np.zeros((1, len(self.problems))))
-        for p, (problem, (support, result)) in enumerate(zip(self.problems, refined)):
-            alpha, f = np.zeros(problem.qp.n_variables), np.full(problem.qp.n, np.nan)
-            alpha[variables(problem.qp, support)], f[support] = result.alpha, result.f
-            model.alphas.append(alpha)
-            model.f.append(f)
-            model.intercept[0, p] = intercept_and_r(result.multipliers)[0]
-            self.iterations[p] += result.n_iter
-        self.model, self.duals = model, [dual_value(result) for _, result in refined]
-        # What refine knows of gap and violation is that of its samples only.
-        self.solutions = [replace(r, objective=np.nan, gap=np.nan, violation=np.nan) for _, r in refined]
-        largest = max(len(support) for support, _ in refined)
-        yield self._row("refine", 0, 1, largest, np.nan, (0.0, time.perf_counter() - start))
+    def _count(self, alphas: Alphas) -> int:
+        return int(np.count_nonzero(support(self.problems, alphas, self.n)))
 
-    def _whole(self) -> Generator[Turn | None, None, None]:
-        """Each problem in full, from the refined solution or, without levels, from zero."""
-        start = time.perf_counter()
-        if self.model is None:
-            self._begin_undivided(0, Status.MAX_TIME)
-        assert self.model is not None
-        with progress_bar(self.plan.verbose, "whole problem", None, "turn") as done:
-            for p, problem in enumerate(self.problems):
-                alpha = self.model.alphas[p]
-                f = yield from self._complete(problem, alpha, self.model.f[p])
-                self.whole, share = p, self.plan.deadline.share(len(self.problems) - p)
-                result = yield from self._inline(
-                    problem.qp, problem.chosen, self.options, alpha if alpha.any() else None, f, share, done
-                )
-                self._finish_whole(p, result)
-        self.timings["whole"] += time.perf_counter() - start
-        solved = all(result.status is Status.CONVERGED for result in self.solutions)
-        yield self._row("whole", 0, 1, self.n, 0.0 if solved else np.nan, (0.0, time.perf_counter() - start))
-
-    def _complete(
-        self, problem: Problem, alpha: FloatArray, f: FloatArray
-    ) -> Generator[None, None, FloatArray | None]:
-        """K·β on all samples, given where refine knows it."""
-        if not alpha.any():
-            return None
-        source = self.data.source(problem.chosen)
-        coef = coefficients(problem.qp, alpha)
-        support, rest = np.flatnonzero(coef), np.flatnonzero(np.isnan(f))
-        for piece in source.pieces(len(rest), len(support)):
-            f[rest[piece]] = source.sum(rest[piece], support, coef[support])
-            yield None
-        return f
-
-    def _finish_whole(self, p: int, result: DualResult) -> None:
-        assert self.model is not None
-        self.model.alphas[p], self.solutions[p], self.duals[p] = result.alpha, result, dual_value(result)
-        self.model.intercept[0, p] = intercept_and_r(result.multipliers)[0]
-        self.iterations[p] += result.n_iter
-
-    def _first_turns(self, first: int) -> None:
-        """One turn of each problem from `first` on that is still at alpha = 0: a vote, when there is no time for more."""
-        assert self.model is not None
-        for p, problem in enumerate(self.problems[first:], first):
-            if not self.model.alphas[p].any():
-                source = self.data.source(problem.chosen)
-                self._finish_whole(p, solve(problem.qp, source, self.options, Control(max_time=0.0)))
-
-    # ---- parts ---------------------------------------------------------------------------------------------------
-
-    def _inline(
-        self,
-        qp: QP,
-        ids: IntArray,
-        options: Options,
-        alpha: FloatArray | None,
-        f: FloatArray | None = None,
-        deadline: Deadline = NEVER,
-        done: Any = None,
-    ) -> Steps:
-        """Solve one QP in this thread, with a safe point after each turn; a float32 stall goes on in float64."""
-        alpha = None if alpha is None else qp.repaired(alpha)
-        count, status = 0, Status.CONVERGED
-        for dtype in dict.fromkeys((self.data.dtype, np.dtype(np.float64))):
-            source = self.data.source(ids, options.threads, dtype)
-            solver = Decomposition(qp, source, options, alpha=alpha, f=f, deadline=deadline)
-            self.running, status, turns = solver, Status.CONVERGED, solver.turns()
-            while True:
-                try:
-                    turn = next(turns)
-                except StopIteration as end:
-                    status = end.value or Status.CONVERGED
-                    break
-                count += turn is not None
-                if turn is not None and done is not None:
-                    done()
-                if 0 <= self.plan.max_iter <= count:
-                    status = Status.MAX_ITER
-                    break
-                yield None
-            result = solver.result(status)
-            if status is not Status.STALLED:
-                break
-            alpha, f = result.alpha, None
-        self.running = None
-        result.n_iter = count
-        return result
-
-    def _row(self, stage: str, level: int, clusters: int, largest: int, bound: float, times: tuple[float, float]) -> Turn:
-        """A line of the table, as a turn. The objective is f with K = 0 between clusters, to be minimised, in both."""
-        support = int(np.count_nonzero(self._is_support()))
-        objective = -float(sum(self.duals))
-        self.table.append((stage, level, clusters, largest, support, objective, bound, *times))
-        extra = {"level": float(level), "refine": float(stage == "refine"), "clusters": float(clusters), "bound": bound}
-        return Turn(np.nan, np.nan, worst_violation(self.solutions), support, extra)
-
-    def _worst(self) -> Status | None:
-        """The first status of this level's subproblems that is not convergence."""
-        statuses = [piece[3].status for piece in self.pieces]
-        bad = [s for s in statuses if s is not Status.CONVERGED]
-        return Status.MAX_TIME if Status.MAX_TIME in bad else (bad[0] if bad else None)
-
-    def _begin_undivided(self, level: int, status: Status) -> None:
-        """The model before anything is solved: alpha = 0 and the best constants."""
-        self.solutions = [at_zero(problem.qp, self.data.source(problem.chosen), status) for problem in self.problems]
-        self.duals = [dual_value(result) for result in self.solutions]
-        constants = np.array([[best_constant(problem.qp) for problem in self.problems]])
-        self.model = LevelModel(level, [r.alpha for r in self.solutions], constants, f=[r.f for r in self.solutions])
-
-    def _complete_pieces(self, status: Status) -> None:
-        """The level's subproblems that have no solution: what the running one reached, and alpha = 0."""
-        done = {piece[:2] for piece in self.pieces}
-        for task in self.tasks:
-            if (task.problem, task.cluster) not in done:
-                if task is self.task and self.running is not None:
-                    result = self.running.result(status)
-                else:
-                    result = at_zero(task.qp, self.data.source(task.ids), status)
-                self.pieces.append((task.problem, task.cluster, task.samples, result))
+    # ---- the end -------------------------------------------------------------------------------------------------
 
     def result(self, status: Status) -> DivideResult:
-        """The best level finished; the whole problem counts from the moment that refine is done."""
-        if self.model is None and self.division is None:  # stopped while clustering
-            self._begin_undivided(self.plan.levels, status)
-        elif self.model is None and self.division is not None:  # stopped in the first level
-            self._complete_pieces(status)
-            self._finish_level(self.plan.levels, self.division)
-        elif self.whole is not None and self.running is not None:  # stopped on the way to the optimum
-            self._finish_whole(self.whole, self.running.result(status))
-            self._first_turns(self.whole + 1)
-        assert self.model is not None
+        """The best level finished; the whole problem's state from the moment that it is known how good that is."""
+        model, bound = self._model(status)
+        extra = {"level": float(model.level), **_of_level(model, bound)}
+        if len(self.problems) > 1:
+            extra["problem"] = -1.0
+        known, whole = model.certificate, (np.nan, np.nan, np.nan)
+        if model.undivided:
+            whole = known.objective, known.gap, known.violation
+        asked = self.plan.stop_level == model.level and (model.level == 0 or self.model is model)
+        if asked and not status.by_user:
+            natural = Status.EARLY if model.level and known.status is Status.CONVERGED else known.status
+            status = natural if natural.done or status is Status.CONVERGED else status
         return DivideResult(
-            status=status,
-            objective=float(sum(r.objective for r in self.solutions)),
-            gap=float(sum(r.gap for r in self.solutions)),
-            violation=worst_violation(self.solutions),
+            status,
+            objective=whole[0],
+            gap=whole[1],
+            violation=whole[2],
+            n_support=self._count(model.alphas),
             timings=dict(self.timings),
-            model=self.model,
+            extra=extra,
+            model=model,
             levels=np.array(self.table, TABLE),
             iterations=np.maximum(self.iterations, 1),  # clusters of one class take no turn at all
             samples=self.samples_used,
         )
 
+    def _model(self, status: Status) -> tuple[LevelModel, float]:
+        """What to hand over, and the bound on its distance from the optimum."""
+        if self.whole is not None and self.whole.begun:
+            self.whole.stop(status)
+            self.iterations += self.whole.iterations
+            model = self.whole.model()
+            return model, 0.0 if model.certificate.status is Status.CONVERGED else np.nan
+        level = self.level
+        if level is not None and level.finished and (self.model is None or self.model.level != level.level):
+            self._finish(level)  # stopped right after its last subproblem
+        if self.model is not None:
+            return self.model, self.bound
+        if level is not None:  # stopped in the first level
+            level.complete(status)
+            self.iterations += level.iterations()
+            return level.model(), np.nan
+        nothing = Whole(self.problems, self.data, self.options, self.plan, None)  # stopped while clustering
+        drained(nothing.begin())
+        return replace(nothing.model(), level=self.plan.levels), np.nan
 
-def _jobs(threads: int) -> tuple[int, bool]:
-    """(subproblems at a time, whether they share this process's memory): as the active joblib backend says, or one per
-    thread of this process."""
-    backend, configured = joblib.parallel.get_active_backend(prefer="threads")
-    shared = bool(getattr(backend, "supports_sharedmem", False))
-    return threads if configured in (None, 1) else int(joblib.effective_n_jobs(configured)), shared
+
+def _of_level(model: LevelModel | None, bound: float) -> dict[str, float]:
+    """A model's own certificate, which is of the kernel without what lies between clusters."""
+    known = (np.nan, np.nan) if model is None else (model.certificate.objective, model.certificate.gap)
+    return {"level_objective": known[0], "level_gap": known[1], "bound": bound}

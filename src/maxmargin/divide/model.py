@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.decomposition.solver import DualResult
 from maxmargin.divide.clustering import Partition
 from maxmargin.problem.formulations import QP
-from maxmargin.runtime import NEVER, Deadline, Result
+from maxmargin.runtime import NEVER, Deadline, Result, Status
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 TABLE = np.dtype(
     [("stage", "U8"), ("level", "i8"), ("clusters", "i8"), ("largest", "i8"), ("n_support", "i8"), ("objective", "f8"),
-     ("bound", "f8"), ("time_clustering", "f8"), ("time_solving", "f8")]
+     ("gap", "f8"), ("bound", "f8"), ("time_clustering", "f8"), ("time_solving", "f8")]
 )  # fmt: skip
+
+STAGES = ("clustering", "level", "refine", "whole")  # their numbers are the column `stage` of a trace
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,6 @@ class Plan:
     adaptive: bool = True
     max_iter: int = -1
     deadline: Deadline = NEVER
-    verbose: bool = False
 
 
 def regression_targets(qp: QP) -> FloatArray:
@@ -59,9 +62,28 @@ def best_constant(qp: QP) -> float:
     return float(target[order[np.searchsorted(weight, 0.5 * weight[-1])]])
 
 
-@dataclass
+@dataclass(frozen=True)
+class Certificate:
+    """How good a solution is, for a kernel that is 0 between clusters: sums and the worst over its QPs."""
+
+    objective: float
+    gap: float
+    violation: float
+    status: Status  # CONVERGED, or the first that is not
+
+    @classmethod
+    def of(cls, results: Sequence[DualResult]) -> Certificate:
+        return cls(
+            float(sum(r.objective for r in results)),
+            float(sum(r.gap for r in results)),
+            float(np.max([r.violation for r in results], initial=0.0)),  # NaN if one is unknown
+            next((r.status for r in results if r.status is not Status.CONVERGED), Status.CONVERGED),
+        )
+
+
+@dataclass(frozen=True)
 class LevelModel:
-    """A level's solution: alpha of each problem; per cluster and problem the machine's intercept.
+    """A level's solution: alpha of each problem; per cluster and problem the machine's intercept; how good it is.
 
     `constant` is what a cluster predicts early instead of asking its machine, NaN where it asks: a cluster of one class
     needs no kernel values to name it, and a cluster that was not solved has no machine.
@@ -70,16 +92,30 @@ class LevelModel:
     level: int
     alphas: list[FloatArray]
     intercept: FloatArray  # clusters × problems
-    partition: Partition | None = None  # None: one cluster, the whole problem
-    f: list[FloatArray] = field(default_factory=list)  # K·β of each problem's samples, within their clusters
-    constant: FloatArray = field(default_factory=lambda: np.array(np.nan))  # clusters × problems
+    certificate: Certificate
+    partition: Partition | None  # None: one cluster, the whole problem
+    f: list[FloatArray]  # K·β of each problem's samples, within their clusters
+    constant: FloatArray  # clusters × problems
+
+    @property
+    def undivided(self) -> bool:
+        """Whether nothing was cut out of the kernel, so that the certificate is that of the whole problem."""
+        return self.partition is None or self.partition.n_clusters == 1
+
+
+def support(problems: Sequence[Problem], alphas: Sequence[FloatArray], n: int) -> NDArray[np.bool_]:
+    """Which of the n samples have a non-zero alpha in some problem."""
+    out = np.zeros(n, bool)
+    for problem, alpha in zip(problems, alphas):
+        out[problem.chosen[alpha.reshape(-1, problem.qp.n).any(axis=0)]] = True
+    return out
 
 
 @dataclass
 class DivideResult(Result):
-    """The best level finished, and the table of all levels."""
+    """The best level finished, and the table of all levels. Objective, gap and violation are the whole problem's."""
 
-    model: LevelModel = field(default_factory=lambda: LevelModel(0, [], np.empty((1, 0))))
+    model: LevelModel = None  # type: ignore[assignment]  # always given
     levels: NDArray[Any] = field(default_factory=lambda: np.zeros(0, TABLE))
     iterations: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # solver turns per problem
     samples: list[IntArray] = field(default_factory=list)  # the points each level's clusters were found on

@@ -7,7 +7,7 @@ a joblib backend; then it takes the rows of its own cluster along and nothing el
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,13 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.decomposition.rows import Frame, GivenRows, NativeRows, Samples
-from maxmargin.decomposition.solver import Decomposition, DualResult, Options, solve
+from maxmargin.decomposition.solver import Decomposition, DualResult, Options
+from maxmargin.divide.clustering import drained
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import Kernel
-from maxmargin.runtime import NEVER, Control, Deadline, Status
+from maxmargin.runtime import NEVER, Control, Deadline, Status, deferred_interrupt, steps
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Row = dict[str, float]
 
 
 class KernelData:
@@ -83,17 +85,56 @@ def one_class(qp: QP, samples: IntArray) -> bool:
     return qp.n_variables == qp.n and bool((sign == sign[0]).all())
 
 
-def at_zero(qp: QP, source: NativeRows | GivenRows, status: Status) -> DualResult:
-    """alpha = 0 with its gap and violation: what is known of a QP that was not begun."""
-    return Decomposition(qp, source, Options()).result(status)
+def cut_short(results: Iterable[DualResult]) -> Status | None:
+    """Why one of these was left before its end, if one was. Too many turns and stalls are ends of their own."""
+    return next((r.status for r in results if r.status is Status.MAX_TIME or r.status.by_user), None)
 
 
-def dual_value(result: DualResult) -> float:
-    return result.objective - result.gap
+class Solving:
+    """One QP solved step by step; float32 kernel values that stall are replaced by float64 ones, from where they got to.
 
+    `alpha` is where to begin. Without `f`, its K·β, it need not be feasible and is repaired.
+    """
 
-def worst_violation(results: Sequence[DualResult]) -> float:
-    return float(np.max([r.violation for r in results], initial=0.0))  # NaN if one is unknown
+    def __init__(
+        self,
+        qp: QP,
+        data: KernelData,
+        ids: IntArray,
+        options: Options,
+        alpha: FloatArray | None = None,
+        f: FloatArray | None = None,
+    ) -> None:
+        self.qp, self.data, self.ids, self.options, self.n_iter = qp, data, ids, options, 0
+        self._start(alpha if alpha is None or f is not None else qp.repaired(alpha), f, data.dtype)
+
+    def _start(self, alpha: FloatArray | None, f: FloatArray | None, dtype: Any) -> None:
+        source = self.data.source(self.ids, self.options.threads, dtype)
+        self._solver = Decomposition(self.qp, source, self.options, alpha=alpha, f=f)
+
+    def steps(
+        self, max_iter: int = -1, deadline: Deadline = NEVER, stopped: Callable[[], bool] = lambda: False
+    ) -> Generator[Row | None, None, DualResult]:
+        """A row after each turn and None at other safe points, to the solution or a limit."""
+        while True:
+            self._solver.deadline = deadline
+            control = Control(max_iter=max_iter if max_iter < 0 else max(1, max_iter - self.n_iter), deadline=deadline)
+            going = steps(self._solver, control, stopped)
+            while True:
+                try:
+                    row = next(going)
+                except StopIteration as end:
+                    result: DualResult = end.value
+                    break
+                self.n_iter += row is not None
+                yield row
+            if result.status is not Status.STALLED or self._solver.kernel.dtype == np.float64:
+                return replace(result, n_iter=self.n_iter, trace=np.empty(0))
+            self._start(result.alpha, None, np.float64)
+
+    def reached(self, status: Status) -> DualResult:
+        """The solution as far as it got, with what is known about it."""
+        return replace(self._solver.result(status), n_iter=self.n_iter)
 
 
 @dataclass
@@ -120,19 +161,30 @@ class Subproblem:
     def size(self) -> int:
         return len(self.samples)
 
-
-def solve_subproblem(task: Subproblem) -> tuple[int, int, IntArray, DualResult]:
-    """(problem, cluster, samples, solution); float32 kernel values that stall are replaced by float64 ones."""
-    start = None if task.alpha is None else task.qp.repaired(task.alpha)
-    result = _solve(task, start, task.data.dtype)
-    if result.status is Status.STALLED and task.data.dtype == np.float32:
-        first, result = result, _solve(task, result.alpha, np.float64)
-        result.n_iter += first.n_iter
-    return task.problem, task.cluster, task.samples, replace(result, trace=np.empty(0))
+    def solving(self, threads: int = 1) -> Solving:
+        return Solving(self.qp, self.data, self.ids, replace(self.options, threads=threads), self.alpha)
 
 
-def _solve(task: Subproblem, alpha: FloatArray | None, dtype: Any) -> DualResult:
-    stop = task.stop
-    watch = None if stop is None else lambda row: stop.is_set()
-    control = Control(max_iter=task.max_iter, callback=watch, deadline=task.deadline)
-    return solve(task.qp, task.data.source(task.ids, task.options.threads, dtype), task.options, control, alpha=alpha)
+@dataclass(frozen=True)
+class Piece:
+    """A solved subproblem."""
+
+    problem: int
+    cluster: int
+    samples: IntArray
+    result: DualResult
+
+    @classmethod
+    def of(cls, task: Subproblem, result: DualResult) -> Piece:
+        return cls(task.problem, task.cluster, task.samples, result)
+
+
+def solve_subproblem(task: Subproblem) -> Piece:
+    """All of it at once, in a thread or a process of its own; Ctrl-C reaches such a process, too, and ends it in order."""
+    with deferred_interrupt() as interrupted:
+        stop = task.stop
+
+        def stopped() -> bool:
+            return interrupted.is_set() or (stop is not None and stop.is_set())
+
+        return Piece.of(task, drained(task.solving().steps(task.max_iter, task.deadline, stopped)))

@@ -16,10 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.divide.early import Committee, Expansion, Router, trust_of
 from maxmargin.divide.levels import DivideAndConquer
 from maxmargin.divide.model import DivideResult, Plan, Problem
+from maxmargin.divide.progress import progress_bar
 from maxmargin.divide.subproblem import KernelData
 from maxmargin.estimators._base import check_choice, check_flags, check_number
 from maxmargin.estimators._kernel import _WORTH_THREADS, KernelMachine, Setup, _row_blocks
-from maxmargin.runtime import Control, Result, Status, run, thread_count
+from maxmargin.runtime import Control, Result, run, thread_count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -45,6 +46,9 @@ class Divided(KernelMachine):
 
     levels_: NDArray[Any]
     level_: int
+    level_objective_: float
+    level_gap_: float
+    level_violation_: float
     support_cluster_: IntArray
     cluster_intercept_: FloatArray
 
@@ -75,16 +79,20 @@ class Divided(KernelMachine):
             while levels > 0 and n < smallest * k**levels:
                 levels -= 1
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        return Plan(
-            k, levels, min(stop, levels), self.sample_size, seed, max_iter=control.max_iter, deadline=control.deadline,
-            verbose=bool(self.verbose),
-        )  # fmt: skip
+        stop, size = min(stop, levels), int(self.sample_size)
+        return Plan(k, levels, stop, size, seed, max_iter=control.max_iter, deadline=control.deadline)
 
     def _divide(self, setup: Setup, problems: Sequence[Problem], control: Control) -> DivideResult:
         data = KernelData(setup.X, setup.kernel, setup.rows.index, setup.dtype, setup.threads)
         solver = DivideAndConquer(problems, data, setup.options, self._plan(len(setup.rows.index), control))
-        # max_iter limits each subproblem's solver, not the number of levels.
-        return run(solver, replace(control, max_iter=-1))
+        with progress_bar(control.verbose, control.title) as show:
+
+            def watch(row: dict[str, float]) -> Any:
+                show(row)
+                return control.callback is not None and control.callback(row)
+
+            # max_iter limits each subproblem's solver, not the number of turns here.
+            return run(solver, replace(control, max_iter=-1, verbose=False, callback=watch))
 
     def _level_attributes(
         self, setup: Setup, X: Any, support: IntArray, problems: Sequence[Problem], result: DivideResult
@@ -103,9 +111,14 @@ class Divided(KernelMachine):
         cluster = label[sample[support]]
         regression = isinstance(self, RegressorMixin)
         trust, prior = trust_of(model, problems, regression)
+        known = model.certificate
         return {
             "levels_": result.levels,
             "level_": model.level,
+            "level_objective_": known.objective,
+            "level_gap_": known.gap,
+            "level_violation_": known.violation,
+            "fit_status_": int(not result.status.done),
             "support_cluster_": cluster,
             "cluster_intercept_": np.where(np.isnan(model.constant), model.intercept, model.constant),
             "_committee": Committee(router, cluster, model.intercept, model.constant, trust, prior, regression),
@@ -122,18 +135,15 @@ class Divided(KernelMachine):
             means.append(float(size @ model.intercept[:, p]) / size.sum())
         return np.array(means)
 
-    def _publish(self, result: Result, **attributes: Any) -> None:
-        try:
-            super()._publish(result, **attributes)
-        finally:
-            if result.status in (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK):
-                level, finished = attributes["level_"], attributes["level_"] == 0 or len(attributes["levels_"]) > 0
-                self.status_ = f"{result.status} {'at level' if finished else 'before the end of level'} {level}"
-
     def _advice(self, result: Result) -> str:
         assert isinstance(result, DivideResult)
         done = ", ".join(f"{row['stage']} {row['level']}" for row in result.levels) or "none"
-        return f"{super()._advice(result)} The model is of level {result.model.level}; finished: {done}."
+        where = f"The model is of level {result.model.level}; finished: {done}."
+        if not np.isnan(result.gap):
+            return f"{super()._advice(result)} {where}"
+        known = result.model.certificate  # the whole problem's is not known: say what is
+        level = replace(result, objective=known.objective, gap=known.gap, violation=known.violation)
+        return f"{super()._advice(level)} {where} These numbers are its own: its kernel is 0 between clusters."
 
     def _linear_coef(self) -> Any:
         if self._committee.router is not None and self.predict_with != "all":
@@ -148,7 +158,10 @@ class Divided(KernelMachine):
         check_is_fitted(self)
         check_choice("predict_with", self.predict_with, ["early", "all", "bcm"])
         committee: Committee = self._committee
-        if self.predict_with == "all" or committee.router is None:
+        if committee.router is None:
+            values = np.asarray(self._kernel_sums(X, coef) + self.intercept_)
+            return np.where(np.isnan(committee.constant), values, committee.constant)  # of what was not solved at all
+        if self.predict_with == "all":
             return np.asarray(self._kernel_sums(X, coef) + self.intercept_)
         kernel = self._fitted_kernel
         precomputed = kernel.name == "precomputed"

@@ -60,11 +60,12 @@ working_set_size, inner_solver
     max_iter : int, default=-1
         Limit on solver turns of each subproblem; -1: no limit.
     max_time : float, optional
-        Seconds after which the best level finished is the model; `status_` and `level_` say which. If none is, clusters
-        that were not solved predict their majority (DCSVR: their median).
+        Seconds after which the best level finished is the model; `level_` and `levels_` say which that is. If none is,
+        clusters that were not solved predict their majority (DCSVR: their median). On the way to the whole problem the
+        model is level 1 until the whole problem's objective and gap are known, and its state from then on.
     callback : callable, optional
-        Called after each row of `levels_` with a dict (level, refine, clusters, objective, bound, n_support, …), refine
-        being 1 for that stage; a true return value stops.
+        Called a few times per second, after each finished subproblem of a level (a hundred times per level at most) and
+        after each turn of refine and whole, with a row of `trace_` as a dict; a true return value stops.
     random_state : int, RandomState or None
         Seed of the clusterings. The exact solution depends on it only within `tol`.
 
@@ -72,22 +73,35 @@ working_set_size, inner_solver
     ----------
     support_, support_vectors_, n_support_, dual_coef_, intercept_, classes_, class_weight_, fit_status_, n_iter_
         As in scikit-learn. With multi_class="ovr" dual_coef_ has one row per class.
+    status_ : str
+        "converged": the whole problem was solved to `tol`. "early": the level that was asked for (`early`, `stop_level`)
+        is finished. Otherwise what stopped the fit: "max_time", "max_iter", "callback", "interrupted", "stalled".
+    objective_, dual_gap_, kkt_violation_ : float
+        Of the whole problem, as in `maxmargin.SVC`. NaN where they are not known: a level solves another problem.
+        `maxmargin.certify_fit` computes them for any level, with all its support vectors (`predict_with="all"`).
     level_ : int
-        The level of the model: 0 is the whole problem. `status_` says if it was not finished.
+        The level of the model: 0 is the whole problem. If it is not in `levels_`, the model is of an unfinished stage.
+    level_objective_, level_gap_, level_violation_ : float
+        Of the problem that the level solves, whose kernel is 0 between clusters, summed over them. Equal to the whole
+        problem's at level 0.
     levels_ : structured array
-        One row per level, refine and whole: stage, level, clusters, largest (cluster), n_support, objective, bound
-        (Theorem 1's on the distance to the optimum, estimated on the sample; NaN where it is unknown), time_clustering,
-        time_solving. objective is the dual function that the stage minimised. In a level that has K = 0 between
-        clusters, so it is not the whole problem's value at the same alpha, and need not fall from level to level.
+        One row per finished stage (level, refine, whole): stage, level, clusters, largest (cluster), n_support,
+        objective and gap (of the problem that the stage solves: a level's kernel is 0 between clusters, refine has
+        the support vectors of level 1 only), bound (Theorem 1's on the distance of a level from the optimum, estimated
+        on the sample; NaN where it is unknown), time_clustering, time_solving.
     support_cluster_ : array
         The cluster of each support vector.
     cluster_intercept_ : array of shape (n_clusters, n_problems)
         Intercepts of the clusters' machines; the constant of a cluster that predicts one, as it has samples of one class
         or was not solved.
-    status_, objective_, dual_gap_, kkt_violation_, timings_
-        As in `maxmargin.SVC`; of a level ≥ 1 summed over its clusters. Stopped before the end, status_ names the level.
     trace_ : structured array
-        What `callback` got.
+        What `callback` got, and last the model: iteration, time, objective, dual, gap, violation, n_support as in
+        `maxmargin.SVC`, NaN where they are not known of the whole problem; stage (0 clustering, 1 level, 2 refine,
+        3 whole), level, clusters, subproblems (one per cluster and pair of classes) and how many of them are solved;
+        level_objective, level_gap and bound of the last level finished. With several classes the turns of refine
+        and whole say which problem (pair of classes) they tell of; -1 is all of them.
+    timings_ : dict
+        Seconds of clustering, solving (levels), refine, whole, total.
 
     Examples
     --------
@@ -369,7 +383,8 @@ class DCSVR(RegressorMixin, Divided):
             "n_iter_": int(result.iterations[0]),
             **self._about(setup, [result]),
         }
-        self._publish(result, **attributes, **self._level_attributes(setup, X, support, problems, result))
+        attributes |= self._level_attributes(setup, X, support, problems, result)
+        self._publish(result, **attributes)
         return self
 
     def predict(self, X: Any) -> FloatArray:

@@ -63,7 +63,10 @@ class Turn:
 
 @dataclass
 class Result:
-    """What every solver returns; each solver's own subclass adds its solution. `objective` is the primal value."""
+    """What every solver returns; each solver's own subclass adds its solution. `objective` is the primal value.
+
+    `extra` is what the last row of the trace says in columns of the solver's own.
+    """
 
     status: Status = Status.CONVERGED
     n_iter: int = 0
@@ -73,3 +76,4 @@ class Result:
     n_support: int = -1
     trace: NDArray[Any] = field(default_factory=lambda: np.empty(0))
     timings: dict[str, float] = field(default_factory=dict)
+    extra: dict[str, float] = field(default_factory=dict)

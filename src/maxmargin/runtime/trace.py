@@ -61,6 +61,7 @@ def summary(result: Result) -> dict[str, float]:
         "gap": result.gap,
         "violation": result.violation,
         "n_support": result.n_support,
+        **result.extra,
     }
 
 
