@@ -258,6 +258,10 @@ class Experiment:
     def chosen_solvers(self, options: Options) -> list[str]:
         return _choose("solver", options.solvers, self.solvers, list(discover("solvers")))
 
+    def column(self, record: dict[str, Any]) -> str:
+        """The column of a table that a record belongs to."""
+        return str(record["solver"])
+
     def report(self, run: dict[str, Any]) -> str:
         """Markdown for docs/benchmarks/<name>.md, without title and footer."""
         from benchmarks import report

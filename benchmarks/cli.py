@@ -1,4 +1,4 @@
-"""`python -m benchmarks run | list | report`."""
+"""`python -m benchmarks run | list | due | report`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pathlib
 import sys
 from typing import Any
 
-from benchmarks import harness, report
+from benchmarks import due, harness, provenance, report, texts
 from benchmarks.base import Options, discover
+from benchmarks.progress import Progress
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 DOCS = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks"
@@ -23,23 +24,29 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="maxmargin's benchmarks")
     commands = parser.add_subparsers(required=True)
-    run = commands.add_parser("run", help="run experiments, print their tables, write JSON")
+    run = commands.add_parser("run", help="run experiments, print their tables, write JSON; goes on where it was killed")
     run.add_argument("experiments", nargs="+", metavar="experiment")
     run.add_argument("--sets", type=_names, help="data sets, comma separated (default: the experiment's)")
     run.add_argument("--solvers", type=_names, help="solvers, comma separated (default: the experiment's)")
-    run.add_argument("--repeat", type=int, help="runs per cell; the best counts (default: the experiment's, 3)")
-    run.add_argument("--time-limit", type=float, metavar="S", help="seconds per fit, after that it is killed")
+    run.add_argument("--repeat", type=int, help="turns per cell; the best counts (default: the experiment's, 3)")
+    run.add_argument("--limit", type=float, metavar="S", help="seconds per fit, after that it is killed")
     run.add_argument("--threads", type=int, default=2, help="threads (cores) each solver may use (default 2)")
     run.add_argument("--rows", type=int, help="use at most so many training rows")
     run.add_argument("--tols", type=_numbers, help="tolerances, comma separated (default: the experiment's)")
     run.add_argument("--quick", action="store_true", help="2,000 rows, once, 60 s per fit: does everything work?")
-    run.add_argument("--save", action="store_true", help="write to results/<experiment>.json though only a part ran")
+    run.add_argument("--fresh", action="store_true", help="throw away what a run that was killed had measured")
+    kind = run.add_mutually_exclusive_group()
+    kind.add_argument("--draft", action="store_true", help="write a draft, from any tree")
+    kind.add_argument("--save", action="store_true", help="write to results/<experiment>.json though only a part ran")
     run.set_defaults(command=_run)
     show = commands.add_parser("list", help="list experiments, data sets and solvers")
     show.set_defaults(command=_list)
-    make = commands.add_parser("report", help="write docs/benchmarks/*.md and pictures from results/*.json")
+    again = commands.add_parser("due", help="which results must be measured again, by which commands, in how many minutes")
+    again.set_defaults(command=_due)
+    make = commands.add_parser("report", help="write whatever is generated: docs/benchmarks, marked places of other pages")
     make.add_argument("experiments", nargs="*", metavar="experiment")
-    make.add_argument("--draft", action="store_true", help="print the page of the last partial run instead")
+    make.add_argument("--draft", action="store_true", help="print the page of the last draft instead")
+    make.add_argument("--check", action="store_true", help="write nothing; list the files that would change")
     make.set_defaults(command=_report)
     return parser
 
@@ -61,21 +68,29 @@ def _experiments(names: list[str]) -> list[Any]:
 
 
 def _run(args: argparse.Namespace) -> None:
-    options = Options(
-        args.sets, args.solvers, args.repeat, args.time_limit, args.threads, args.rows, args.tols, args.quick
-    )
-    partial = bool(args.solvers or args.rows or args.quick)
+    options = Options(args.sets, args.solvers, args.repeat, args.limit, args.threads, args.rows, args.tols, args.quick)
+    partial = bool(args.solvers or args.rows or args.quick or args.tols)
+    draft = args.draft or (partial and not args.save)
+    refusal = provenance.refusal()
+    if refusal and not draft:
+        raise SystemExit(f"no result can be measured now: {refusal}. (--draft measures anyway, into a draft.)")
     for experiment in _experiments(args.experiments):
-        outcome = harness.run(experiment, options, progress=True)
-        draft = (partial and not args.save) or not outcome["complete"]
         path = result_path(experiment.name, draft)
+        # what was measured with unknown code cannot be told from what would be measured now
+        kept = Progress(None if refusal or args.quick else path.with_suffix(".partial.json"))
+        try:
+            outcome = harness.run(experiment, options, kept=kept, fresh=args.fresh)
+        except KeyboardInterrupt:
+            rest = "; the same command goes on where it was" if kept.path else ""
+            raise SystemExit(f"\ninterrupted{rest}") from None
         path.parent.mkdir(exist_ok=True)
         merged = merge(json.loads(path.read_text()), outcome) if path.exists() and not draft else outcome
         path.write_text(json.dumps(merged, indent=1) + "\n")
+        kept.close()
         print(f"# {experiment.title}\n\n{report.conditions(outcome)}\n\n{experiment.report(outcome)}\n")
         print(f"Written: benchmarks/results/{path.name}")
-        if not outcome["complete"]:
-            raise SystemExit("interrupted: what was measured so far is a draft")
+        if loud := report.disturbed(outcome["records"]):
+            print(f"THE MACHINE WAS NOT QUIET: {loud}")
 
 
 def result_path(name: str, draft: bool) -> pathlib.Path:
@@ -86,12 +101,18 @@ def result_path(name: str, draft: bool) -> pathlib.Path:
 def merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """The new run, plus the old records of data sets that it did not touch, if they were measured alike.
 
-    Ratios are taken inside one data set, and its cells always come from one run.
+    Ratios are taken inside one data set, and its cells always come from one run. Each record names its own revision.
     """
     alike = all(old.get(key) == new[key] for key in ("hardware", "versions", "threads", "quick"))
     touched = {record["dataset"] for record in new["records"]}
     kept = [record for record in old["records"] if record["dataset"] not in touched] if alike else []
     return new | {"records": kept + new["records"]}
+
+
+def stored() -> dict[str, dict[str, Any]]:
+    """All results by the name of their experiment."""
+    paths = [path for path in sorted(RESULTS.glob("*.json")) if "." not in path.stem]
+    return {path.stem: json.loads(path.read_text()) for path in paths}
 
 
 def _list(args: argparse.Namespace) -> None:
@@ -102,16 +123,26 @@ def _list(args: argparse.Namespace) -> None:
             print(f"  {name:24} {(text or '').strip().splitlines()[0]}")
 
 
-def _report(args: argparse.Namespace) -> None:
+def _due(args: argparse.Namespace) -> None:
+    print(due.table({name: cls() for name, cls in discover("experiments").items()}, stored()))
+
+
+def _report(args: argparse.Namespace) -> int:
     if args.draft:
         for experiment in _experiments(args.experiments):
             print(report.page(experiment, json.loads(result_path(experiment.name, draft=True).read_text())))
-        return
-    saved = [path.stem for path in sorted(RESULTS.glob("*.json")) if not path.stem.endswith(".draft")]
-    DOCS.mkdir(parents=True, exist_ok=True)
-    for experiment in _experiments(args.experiments or saved):
-        run = json.loads(result_path(experiment.name, draft=False).read_text())
-        experiment.plots(run, DOCS)
-        (DOCS / f"{experiment.name}.md").write_text(report.page(experiment, run))
-        print(f"docs/benchmarks/{experiment.name}.md")
-    report.write_index(DOCS, {name: cls().title for name, cls in discover("experiments").items()}, set(saved))
+        return 0
+    runs = stored()
+    chosen = _experiments(args.experiments or list(runs))
+    changed = 0
+    for path, text in texts.everything(runs, DOCS, [experiment.name for experiment in chosen]).items():
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        changed += 1
+        print(path.relative_to(DOCS.parent.parent))
+        if not args.check:
+            path.write_text(text, encoding="utf-8")
+    if not args.check:
+        for experiment in chosen:
+            experiment.plots(runs[experiment.name], DOCS)
+    return int(args.check and changed > 0)

@@ -1,9 +1,10 @@
 """Runs the cells of an experiment: interleaved, timed alone, threads pinned, each fit in a process of its own.
 
 For every data set the solvers take turns (A B C A B C …), so that a slow minute of the machine hits all of them, and
-the best of k counts. Between the timed jobs, and never beside one, objectives.py judges each model once. A job past its
-time limit is killed; tighter tolerances of the same solver are then not tried. Only cells that say so (`alone=False`:
-their time is shown nowhere) run side by side.
+the best of k counts. k is the same for all solvers of a set: another turn begins only while those before took less than
+TURNS_SECONDS. Between the timed jobs, and never beside one, objectives.py judges each model once. A job past its time
+limit is killed; tighter tolerances of the same solver are then not tried. Only cells that say so (`alone=False`: their
+time is shown nowhere) run side by side. progress.py keeps each fit, so that a run that was killed goes on where it was.
 """
 
 from __future__ import annotations
@@ -25,68 +26,83 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from benchmarks import machine, objectives, storage
-from benchmarks.base import Cell, Data, Experiment, Model, Options, Problem, discover
+from benchmarks import machine, objectives, provenance, storage
+from benchmarks.base import Cell, Data, Experiment, Model, Options, discover
+from benchmarks.marks import judge
+from benchmarks.progress import Progress
 
 QUICK_ROWS = 2000
 SETUP_LIMIT = 900.0  # seconds for imports, loading and warm-up before the clock starts; generous, it is not measured
+TURNS_SECONDS = 120.0  # of fits on one data set; after that no further turn: long fits even out noise by themselves
+
+Record = dict[str, Any]
+Group = list[tuple[Cell, int]]  # cells with the number of turns asked for
+Rows = tuple[str, int | None, int | None]  # set, training rows, test rows
 
 
-def run(experiment: Experiment, options: Options, progress: bool = True) -> dict[str, Any]:
-    """Run every cell of the experiment; returns what goes into benchmarks/results/<name>.json."""
+def run(
+    experiment: Experiment, options: Options, progress: bool = True, kept: Progress | None = None, fresh: bool = False
+) -> dict[str, Any]:
+    """Run every cell that `kept` does not hold yet; returns what goes into benchmarks/results/<name>.json."""
     cells = experiment.cells(options)
     repeat = options.repeat or (1 if options.quick else experiment.repeat)
-    limit = options.time_limit or (60.0 if options.quick else experiment.time_limit)
-    rounds = [min(repeat, cell.repeat or repeat) for cell in cells]
-    records: list[dict[str, Any]] = []
-    complete = True
+    turns = [min(repeat, cell.repeat or repeat) for cell in cells]
+    header = conditions(experiment, options, repeat)
+    kept = kept or Progress()
+    kept.open(header, fresh)
+    records: list[Record] = []
     interval = 0.1 if sys.stderr.isatty() else 20  # a log file gets a line now and then
     with (
         tempfile.TemporaryDirectory(prefix="maxmargin-bench-") as scratch,
-        tqdm(total=sum(rounds), disable=not progress, unit="fit", mininterval=interval) as bar,
+        tqdm(total=sum(turns), disable=not progress, unit="fit", mininterval=interval) as bar,
     ):
-        try:
-            for number, ((name, rows, test_rows), group) in enumerate(_by_data(cells, rounds, options).items()):
-                data = discover("datasets")[name]().load()
-                data = data.head(rows, test_rows)
-                folder = pathlib.Path(scratch) / f"data{number}"
+        for rows, group in by_data(cells, turns, options).items():
+            names = [_identity(cell, rows, options) for cell, _ in group]
+            known = [kept.find(name) for name in names]
+            begun = [record or {"status": "new", "turns": 0, "times": []} for record in known]
+            bar.update(sum(record["turns"] for record in begun))
+            if next_turn(group, begun):
+                data = discover("datasets")[rows[0]]().load().head(*rows[1:])
+                folder = pathlib.Path(scratch) / "data"
                 storage.save(data, folder)
-                records += [_record(cell, data, options) for cell, _ in group]
-                _run_group(group, records[-len(group) :], data, folder, limit, bar)
+                begun = [record or _record(cell, data, header, options) for record, (cell, _) in zip(known, group)]
+
+                def keep(i: int, names: list[str] = names, begun: list[Record] = begun) -> None:
+                    kept.keep(names[i], begun[i])
+                    bar.update()
+
+                _run_group(group, begun, data, folder, header["time_limit"], keep, bar)
                 shutil.rmtree(folder)
-        except KeyboardInterrupt:  # keep what was measured
-            complete = False
-            records = [record for record in records if record["status"] != "new"]
+            records += begun
     judge(records, experiment)
     counts = sorted({record["threads"] for record in records}) if experiment.bandwidth else []
+    bandwidth = {str(count): machine.read_bandwidth(count) for count in counts}
+    return header | {"read_gb_per_s": bandwidth, "records": records}
+
+
+def conditions(experiment: Experiment, options: Options, repeat: int) -> dict[str, Any]:
+    """What all fits of a run share."""
     return {
         "experiment": experiment.name,
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "hardware": machine.hardware(),
         "versions": machine.versions(),
-        "read_gb_per_s": {str(count): machine.read_bandwidth(count) for count in counts},
-        "commit": machine.commit(),
+        "commit": provenance.commit(),
+        "code": provenance.code(),
         "threads": options.threads,
         "repeat": repeat,
-        "time_limit": limit,
+        "time_limit": options.time_limit or (60.0 if options.quick else experiment.time_limit),
         "quick": options.quick,
-        "complete": complete,
-        "records": records,
     }
 
 
-Group = list[tuple[Cell, int]]  # cells with their number of rounds
-
-
-def _by_data(
-    cells: list[Cell], rounds: list[int], options: Options
-) -> dict[tuple[str, int | None, int | None], Group]:
-    """Cells in groups that share their rows, in the order of their first appearance: {(set, rows, test rows): group}."""
+def by_data(cells: list[Cell], turns: list[int], options: Options) -> dict[Rows, Group]:
+    """Cells in groups that share their rows, in the order of their first appearance."""
     quick = QUICK_ROWS if options.quick else None
-    groups: dict[tuple[str, int | None, int | None], Group] = {}
-    for cell, turns in zip(cells, rounds):
+    groups: dict[Rows, Group] = {}
+    for cell, asked in zip(cells, turns):
         rows, test_rows = _least(cell.rows, options.rows, quick), _least(cell.test_rows, quick)
-        groups.setdefault((cell.dataset, rows, test_rows), []).append((cell, turns))
+        groups.setdefault((cell.dataset, rows, test_rows), []).append((cell, asked))
     return groups
 
 
@@ -94,54 +110,84 @@ def _least(*caps: int | None) -> int | None:
     return min((cap for cap in caps if cap), default=None)
 
 
+def _identity(cell: Cell, rows: Rows, options: Options) -> str:
+    """Equal for two cells when a fit of one is a fit of the other."""
+    what = dataclasses.asdict(cell) | {"rows": rows[1], "test_rows": rows[2], "threads": cell.threads or options.threads}
+    return json.dumps({key: value for key, value in what.items() if key not in ("repeat", "limit")}, sort_keys=True)
+
+
+def next_turn(group: Group, records: list[Record]) -> list[int]:
+    """Which cells run next, side by side or one after the other; none when the group is done."""
+    for turn in range(max(asked for _, asked in group)):
+        todo = [
+            i
+            for i, ((_, asked), record) in enumerate(zip(group, records))
+            if record["status"] in ("new", "ok") and record["turns"] == turn < asked
+        ]
+        if todo:
+            begun = any(record["turns"] > turn for record in records)
+            spent = sum(sum(record["times"]) for record in records)
+            return todo if turn == 0 or begun or spent < TURNS_SECONDS else []
+    return []
+
+
 def _run_group(
-    group: Group, records: list[dict[str, Any]], data: Data, folder: pathlib.Path, limit: float, bar: Any
+    group: Group,
+    records: list[Record],
+    data: Data,
+    folder: pathlib.Path,
+    limit: float,
+    keep: Callable[[int], None],
+    bar: Any,
 ) -> None:
     """Run cells that share their rows, turn by turn, and fill their records."""
     solvers = discover("solvers")
-    for turn in range(max(turns for _, turns in group)):
-        untimed: list[tuple[Cell, dict[str, Any], bool]] = []
-        for (cell, turns), record in zip(group, records):
-            if turn >= turns:
-                continue
+    while todo := next_turn(group, records):
+        untimed = []
+        for i in todo:
+            cell, record = group[i][0], records[i]
             bar.set_description(f"{cell.dataset} {cell.solver} tol {cell.problem.tol:g}", refresh=False)
-            if turn == 0:
-                reason = _why_not(cell, data, solvers, records)
-                if reason:
-                    record |= {"status": "skipped", "reason": reason}
-            if record["status"] not in ("new", "ok"):
-                bar.update()
+            reason = _why_not(cell, data, solvers, records) if record["turns"] == 0 else None
+            if reason:
+                record |= {"status": "skipped", "reason": reason}
+                keep(i)
             elif cell.alone:
-                _run_once(cell, record, data, folder, limit, first=turn == 0)
-                bar.update()
+                _run_once(cell, record, data, folder, limit)
+                keep(i)
             else:
-                untimed.append((cell, record, turn == 0))
-        _side_by_side(untimed, data, folder, limit, bar)
+                untimed.append(i)
+        _side_by_side(untimed, group, records, data, folder, limit, keep)
 
 
 def _side_by_side(
-    cells: list[tuple[Cell, dict[str, Any], bool]], data: Data, folder: pathlib.Path, limit: float, bar: Any
+    todo: list[int],
+    group: Group,
+    records: list[Record],
+    data: Data,
+    folder: pathlib.Path,
+    limit: float,
+    keep: Callable[[int], None],
 ) -> None:
     """Run cells whose time is of no interest, as many at once as there are cores for them."""
-    if not cells:
+    if not todo:
         return
-    width = max(record["threads"] for _, record, _ in cells)
+    width = max(records[i]["threads"] for i in todo)
     places: queue.Queue[list[int]] = queue.Queue()
     cores = _cores()
     for first in range(0, max(1, len(cores) - width + 1), width):
         places.put(cores[first : first + width])
 
-    def run_one(cell: Cell, record: dict[str, Any], first: bool) -> None:
+    def run_one(i: int) -> None:
         place = places.get()
         try:
-            _run_once(cell, record, data, folder, limit, first, place)
+            _run_once(group[i][0], records[i], data, folder, limit, place)
         finally:
             places.put(place)
-            bar.update()
+        keep(i)
 
     pool = ThreadPoolExecutor(places.qsize())
     try:
-        for future in [pool.submit(run_one, *job) for job in cells]:
+        for future in [pool.submit(run_one, i) for i in todo]:
             future.result()
     finally:
         pool.shutdown(cancel_futures=True)  # after Ctrl-C those that wait do not start
@@ -151,7 +197,7 @@ def _cores() -> list[int]:
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
 
 
-def _record(cell: Cell, data: Data, options: Options) -> dict[str, Any]:
+def _record(cell: Cell, data: Data, header: dict[str, Any], options: Options) -> Record:
     return {
         "dataset": cell.dataset,
         "source": data.source,
@@ -164,12 +210,16 @@ def _record(cell: Cell, data: Data, options: Options) -> dict[str, Any]:
         "threads": cell.threads or options.threads,
         "measure": cell.measure,
         "label": cell.label,
+        "commit": header["commit"],
+        "date": header["date"],
         "status": "new",
+        "turns": 0,
         "times": [],
+        "others": [],
     }
 
 
-def _why_not(cell: Cell, data: Data, solvers: dict[str, Any], records: list[dict[str, Any]]) -> str | None:
+def _why_not(cell: Cell, data: Data, solvers: dict[str, Any], records: list[Record]) -> str | None:
     if cell.solver not in solvers:
         return "no such solver"
     reason: str | None = solvers[cell.solver]().skip(cell.problem, data)
@@ -183,14 +233,10 @@ def _why_not(cell: Cell, data: Data, solvers: dict[str, Any], records: list[dict
 
 
 def _run_once(
-    cell: Cell,
-    record: dict[str, Any],
-    data: Data,
-    folder: pathlib.Path,
-    limit: float,
-    first: bool,
-    cores: list[int] | None = None,
+    cell: Cell, record: Record, data: Data, folder: pathlib.Path, limit: float, cores: list[int] | None = None
 ) -> None:
+    """One more fit of a cell: its time, and after the first one the evaluator's numbers."""
+    first = record["turns"] == 0
     with tempfile.TemporaryDirectory(prefix="maxmargin-job-") as scratch:
         job_folder = pathlib.Path(scratch)
         job = {
@@ -207,15 +253,20 @@ def _run_once(
         }
         (job_folder / "job.json").write_text(json.dumps(job))
         outcome = run_job(job_folder, record["threads"], min(limit, cell.limit or limit))
-        record["status"] = outcome.pop("status")
+        status = outcome.pop("status")
+        record["turns"] += 1
         record["times"] += outcome.pop("times", [])
+        record["others"] += outcome.pop("others", [])
+        if status == "timeout" and record["times"]:  # an earlier turn was in time, and the best one counts
+            return
+        record["status"] = status
         keep_first = {"extra", "curves", "kernel_pass", "fit_times", "reason", "memory"}
         record |= {key: value for key, value in outcome.items() if key in keep_first and key not in record}
-        if record["status"] == "ok":
+        if status == "ok":
             record["best"] = min(record["times"])
             if first and cell.judged:
                 record |= _judged(cell, data, storage.load_model(job_folder / "model.npz"), record["threads"])
-        elif record["status"] == "timeout":
+        elif status == "timeout":
             record["best"] = None
 
 
@@ -231,7 +282,9 @@ def _judged(cell: Cell, data: Data, model: Model, threads: int) -> dict[str, Any
 def run_job(folder: pathlib.Path, threads: int, limit: float) -> dict[str, Any]:
     """Start a worker, follow its events, kill it past the limit. Returns {"status": ok | timeout | error, …}."""
     root = pathlib.Path(__file__).resolve().parent.parent
-    env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]))
+    tuned = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_", "NUMEXPR_")  # no favours from the caller's shell
+    env = {name: value for name, value in os.environ.items() if not name.startswith(tuned)}
+    env["PYTHONPATH"] = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
     for name in ("OMP", "MKL", "OPENBLAS", "BLIS", "NUMEXPR"):
         env[f"{name}_NUM_THREADS"] = str(threads)
     command = [sys.executable, "-m", "benchmarks.worker", str(folder)]
@@ -264,47 +317,3 @@ def _pump(stream: Any, put: Callable[[str], None]) -> None:
     for line in stream:
         put(line)
     put("")
-
-
-def judge(records: list[dict[str, Any]], experiment: Experiment) -> None:
-    """Compare objectives among the records that share an optimum; mark those that end above it."""
-    groups: dict[Any, list[dict[str, Any]]] = {}
-    for record in records:
-        record["mark"] = None
-        if record["status"] == "ok" and record.get("primal") is not None:
-            problem = Problem(**record["problem"]).same_optimum()
-            key = (record["dataset"], record["rows"], problem, record.get("penalised"))
-            groups.setdefault(key, []).append(record)
-    for group in groups.values():
-        primal = min(record["primal_best"] for record in group)
-        dual = max((record["dual"] for record in group if record["dual"] is not None), default=None)
-        for record in group:
-            record["primal_excess"] = _relative(record["primal"] - primal, primal)
-            if record["dual"] is not None:
-                record["dual_excess"] = _relative(dual - record["dual"], dual)
-        yardsticks = {r["problem"]["tol"]: _excess(r) for r in group if r["solver"] == experiment.yardstick}
-        for record in group:
-            allowed = max(experiment.excess_allowed, 2 * yardsticks.get(record["problem"]["tol"], 0.0))
-            record["mark"] = _mark(record, allowed, experiment)
-
-
-def _excess(record: dict[str, Any]) -> float:
-    """The dual value decides, as the primal one at the same accuracy grows with C and n; without a dual, the primal."""
-    return float(record.get("dual_excess", record["primal_excess"]))
-
-
-def _mark(record: dict[str, Any], allowed: float, experiment: Experiment) -> str | None:
-    """What is wrong with a model, or None. (A good dual point may still have a wrong intercept, or be infeasible.)"""
-    excess = _excess(record)
-    if not excess <= allowed:
-        return f"objective +{100 * excess:.2g} %"
-    by_intercept = _relative(record["primal"] - record["primal_best"], record["primal_best"])
-    if not by_intercept <= experiment.intercept_allowed:
-        return f"intercept: objective +{100 * by_intercept:.2g} %"
-    if record.get("infeasible") is not None and not record["infeasible"] <= experiment.infeasible_allowed:
-        return f"infeasible by {100 * record['infeasible']:.2g} % of the bound"
-    return None
-
-
-def _relative(difference: float, scale: float) -> float:
-    return difference / max(abs(scale), 1e-300)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import os
 import pathlib
 import platform
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -39,6 +39,8 @@ def versions() -> dict[str, str]:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
+    if "maxmargin" in found:
+        found["maxmargin"] += f" ({importlib.import_module('maxmargin._core').ISA})"
     return found
 
 
@@ -52,17 +54,3 @@ def read_bandwidth(threads: int, megabytes: int = 512, repeat: int = 7) -> float
             list(pool.map(lambda part: part @ part, parts))
             best = min(best, time.perf_counter() - start)
     return sum(part.nbytes for part in parts) / best / 1e9
-
-
-def commit() -> str | None:
-    """The revision that was measured, with a + when files were changed."""
-    here = pathlib.Path(__file__).parent
-    try:
-        git = ["git", "-C", str(here)]
-        revision = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
-        changed = subprocess.run(
-            [*git, "status", "--porcelain", "--", "../src", "../native"], capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return revision.stdout.strip() + ("+" if changed.stdout.strip() else "")

@@ -65,11 +65,13 @@ def _measure(job: dict[str, Any], folder: pathlib.Path, say: Any) -> dict[str, A
     known = _forget_peak()
     ready_mb = _memory("VmRSS")
     say("start")
+    before = _cpu_seconds()
     times = [_seconds(solver.fit) for _ in range(job["number"])]
+    others = _others(before, _cpu_seconds())
     peak_mb = _memory("VmHWM") if known else float("nan")
     say("stop")
 
-    out: dict[str, Any] = {"times": times, "extra": solver.extra()}
+    out: dict[str, Any] = {"times": times, "others": others, "extra": solver.extra()}
     out["memory"] = {"start_mb": start_mb, "data_mb": data_mb, "ready_mb": ready_mb, "peak_mb": peak_mb}
     if job["curves"]:
         out["curves"] = solver.curves()
@@ -98,6 +100,31 @@ def _seconds(action: Any) -> float:
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
+
+
+def _cpu_seconds() -> tuple[float, float, float] | None:
+    """Now, the CPU time that all programs (and other guests of the host) have taken, and what this one has; Linux only."""
+    try:
+        fields = pathlib.Path("/proc/stat").read_text().split(maxsplit=11)[1:9]
+        user, nice, system, _, _, irq, softirq, steal = (float(field) for field in fields)
+    except (OSError, ValueError):
+        return None
+    own = os.times()
+    everybody = (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+    return time.monotonic(), everybody, own.user + own.system + own.children_user + own.children_system
+
+
+def _others(before: tuple[float, float, float] | None, after: tuple[float, float, float] | None) -> list[float]:
+    """[the share of the machine that others took in between], or [] where the system does not say.
+
+    The system counts in hundredths of a second per core: shorter times say nothing and count as 0.
+    """
+    if before is None or after is None:
+        return []
+    elapsed, everybody, own = (b - a for a, b in zip(before, after))
+    count = os.cpu_count() or 1
+    foreign = everybody - own - count / os.sysconf("SC_CLK_TCK")
+    return [round(max(0.0, foreign / (elapsed * count)), 3)]
 
 
 def _warm_up(solver: Any, problem: Any, header: dict[str, Any], threads: int) -> None:

@@ -65,6 +65,10 @@ class BudgetAccuracy(Experiment):
                         cells.append(Cell(name, solver, cell, **untimed, label=f"B={budget}"))
         return cells
 
+    def text_accuracy(self, run: dict[str, Any], dataset: str, budget: str) -> str:
+        """Our default's mean over the seeds."""
+        return f"{_scores(run['records'])[dataset, int(budget)][self.baseline].mean():.2f} %"
+
     def report(self, run: dict[str, Any]) -> str:
         records = [r for r in run["records"] if r["status"] == "ok"]
         parts = [_exact_table(records), _accuracy_table(records), _spread_goal(records), report.reasons(run["records"])]

@@ -58,6 +58,11 @@ class BudgetSpeed(Experiment):
             parts.append("![merging time split into its two parts](budget_speed.svg)")
         return "\n\n".join(part for part in parts if part)
 
+    def text_pass_seconds(self, run: dict[str, Any], dataset: str, budget: str) -> str:
+        """Seconds per pass of our default search."""
+        numbers = _cells(run)[dataset, int(budget)][self.baseline]
+        return f"{numbers['time_training'] / EPOCHS:.2g}"
+
     def plots(self, run: dict[str, Any], folder: pathlib.Path) -> list[pathlib.Path]:
         pyplot = plots._pyplot()
         cells = _cells(run)

@@ -65,6 +65,34 @@ class DC(Experiment):
         parts = [goal_table(run["records"]), table_2(self, same), report.tables(self, {**run, "records": same})]
         return "\n\n".join(part for part in parts if part)
 
+    def text_readme(self, run: dict[str, Any]) -> str:
+        """What README says of half a million rows, and of the first 50,000."""
+        records = run["records"]
+        early, exact = (_find(records, "covtype", solver, "all rows") for solver in (EARLY, EXACT))
+        first = {s: _find(records, "covtype_first", s) for s in (EARLY, EXACT, "sklearnex-float32", "scikit-learn")}
+        words = []
+        if early and exact and early["status"] == exact["status"] == "ok":
+            size = f"{report.size(early)}, {report.parameters(early)}"
+            words.append(
+                f"Half a million rows: `DCSVC` on covtype ({size}) takes **{_said(early)}** with `early=True` "
+                f"({report.score(early)} on the test rows) and **{_said(exact)}** to the exact optimum "
+                f"({report.score(exact)}), with {exact['memory']['peak_mb'] / 1000:.1f} GB."
+            )
+        words.append(
+            f"On its first 50,000 rows early prediction takes {_said(first[EARLY])}, the exact solution "
+            f"{_said(first[EXACT])}, scikit-learn-intelex {_said(first['sklearnex-float32'])}, scikit-learn "
+            f"{_said(first['scikit-learn'])} ([more](docs/divide.md#measured))."
+        )
+        return report.wrapped(" ".join(words))
+
+
+def _said(record: Record | None) -> str:
+    """Seconds for a sentence: "9.6 s", or that it was stopped."""
+    if record is None:
+        return "not measured"
+    late = record["status"] == "timeout"
+    return f"more than {report.limit_of(record):g} s" if late else f"{report.seconds(record['best'])} s"
+
 
 def _find(records: list[Record], dataset: str, solver: str, label: str = "") -> Record | None:
     kind = {"dataset": dataset, "solver": solver, "label": label}

@@ -2,17 +2,18 @@
 
 Used is the peak of the resident set during fit, less what the process held before it loaded the data (interpreter,
 libraries, thread pools, a warm-up fit). The last row trains on all 464,809 rows of covtype with cache_size=2000: the
-whole process must stay under 3.5 GB. It is given some minutes; "ended" says whether
-it got to its tolerance in them. No model is judged here, and scikit-learn is left out where it takes minutes.
+whole process must stay under 3.5 GB. It is given some minutes; "ended" says whether it got to its tolerance in them. No
+model is judged here, and scikit-learn is left out where it takes minutes.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from benchmarks import report
-from benchmarks.base import Cell, Experiment, Options, Problem, discover
-from benchmarks.experiments.exact import ROWS
+from benchmarks.base import Cell, Experiment, Options
+from benchmarks.experiments.exact import ROWS, problem_of
 
 ALLOWANCE = 1.10
 PROCESS_LIMIT_MB = 3500.0
@@ -31,15 +32,14 @@ class ExactMemory(Experiment):
     repeat = 1
 
     def cells(self, options: Options) -> list[Cell]:
-        known = discover("datasets")
         cells = [
-            Cell(name, solver, Problem("svc", **known[name].kernel), rows=ROWS.get(name), judged=False)
+            Cell(name, solver, problem_of(name), rows=ROWS.get(name), judged=False)
             for name in self.chosen_sets(options)
             for solver in self.chosen_solvers(options)
             if options.solvers or solver == self.baseline or solver in PEERS.get(name, ())
         ]
         if "covtype" in self.chosen_sets(options) and self.baseline in self.chosen_solvers(options):
-            whole = Problem("svc", cache_size=2000.0, options={"max_time": PATIENCE}, **known["covtype"].kernel)
+            whole = replace(problem_of("covtype", cache_size=2000.0), options={"max_time": PATIENCE})
             cells.append(Cell("covtype", self.baseline, whole, judged=False, label="whole"))
         return cells
 

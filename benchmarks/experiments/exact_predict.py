@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks import report
-from benchmarks.base import Cell, Experiment, Options, Problem, discover
-from benchmarks.experiments.exact import ROWS
+from benchmarks.base import Cell, Experiment, Options
+from benchmarks.experiments.exact import ROWS, at_best
 
 GOAL = {"ijcnn1": 0.2}  # seconds
 LEFT_OUT = {"a9a": ("scikit-learn", "sklearnex-float64")}
@@ -24,9 +24,8 @@ class ExactPredict(Experiment):
     repeat = 1  # a worker predicts three times; the best counts
 
     def cells(self, options: Options) -> list[Cell]:
-        known = discover("datasets")
         return [
-            Cell(name, solver, Problem("svc", **known[name].kernel), rows=ROWS.get(name), measure="predict")
+            Cell(name, solver, at_best(name, solver), rows=ROWS.get(name), measure="predict")
             for name in self.chosen_sets(options)
             for solver in self.chosen_solvers(options)
             if options.solvers or solver not in LEFT_OUT.get(name, ())

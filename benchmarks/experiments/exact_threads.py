@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks import report
-from benchmarks.base import Cell, Experiment, Options, Problem, discover
-from benchmarks.experiments.exact import ROWS
+from benchmarks.base import Cell, Experiment, Options
+from benchmarks.experiments.exact import ROWS, problem_of
 
 LEFT_OUT = dict.fromkeys(("a9a", "covtype_first", "mv"), ("sklearnex-float32",))
 GOAL = 0.85  # efficiency: 1.7 on 2 cores
@@ -23,7 +23,6 @@ class ExactThreads(Experiment):
     repeat = 2
 
     def cells(self, options: Options) -> list[Cell]:
-        known = discover("datasets")
         counts = [1]
         while counts[-1] < max(2, options.threads):
             counts.append(min(2 * counts[-1], max(2, options.threads)))
@@ -31,10 +30,9 @@ class ExactThreads(Experiment):
             Cell(
                 name,
                 solver,
-                Problem("svr" if known[name].task == "regression" else "svc", **known[name].kernel),
+                problem_of(name),
                 rows=ROWS.get(name),
                 threads=threads,
-                repeat=options.repeat or (2 if solver == self.baseline else 1),
                 judged=False,
                 label=f"{threads} threads",
             )
@@ -43,6 +41,15 @@ class ExactThreads(Experiment):
             for threads in counts
             if options.solvers or solver not in LEFT_OUT.get(name, ())
         ]
+
+    def text_speedups(self, run: dict[str, Any], sets: str = "", without: str = "") -> str:
+        """ "1.2 to 1.7": how many times faster our fits are with all threads than with one."""
+        chosen, out = sets.split(",") if sets else self.sets, without.split(",")
+        ours = [r for r in run["records"] if r["solver"] == self.baseline and r["status"] == "ok"]
+        fastest = max(r["threads"] for r in ours)
+        times = {(r["dataset"], r["threads"]): r["best"] for r in ours if r["dataset"] in chosen and r["dataset"] not in out}
+        ratios = [time / times[name, fastest] for (name, threads), time in times.items() if threads == 1]
+        return report.between(ratios)
 
     def report(self, run: dict[str, Any]) -> str:
         counts = sorted({r["threads"] for r in run["records"]})

@@ -61,6 +61,18 @@ class Linear(Experiment):
     def plots(self, run: dict[str, Any], folder: pathlib.Path) -> list[pathlib.Path]:
         return plots.time_to_error(run, folder / "linear_error.svg")
 
+    def text_readme(self, run: dict[str, Any]) -> str:
+        """README's table: ours, LIBLINEAR, and the paper's own algorithm."""
+        columns = {self.baseline: "maxmargin", "liblinear-s3": "LIBLINEAR -s 3", "linear-ocas": "our own OCAS (Algorithm 1)"}
+        records = [r for r in run["records"] if r["label"] == ""]
+        lines = [["data", "rows × features", *columns.values()]]
+        for name in report.rows_of(records):
+            cells = {r["solver"]: r for r in records if report.row_name(r) == name}
+            ours = cells[self.baseline]
+            times = [report.time_cell(cells.get(solver), ours, []) for solver in columns]
+            lines.append([f"{ours['dataset']}, {report.parameters(ours)}", report.size(ours), f"**{times[0]}**", *times[1:]])
+        return report.markdown(lines)
+
 
 def iterations(experiment: Experiment, run: dict[str, Any]) -> str:
     """The paper's second number per cell."""

@@ -170,37 +170,56 @@ def test_lost_cells_are_shown_as_lost_and_marked_ones_left_out_of_the_mean():
     assert report.geometric_mean([4.0, 0.25]) == pytest.approx(1.0)
 
 
+def exact_records(*times):
+    """Sets a, b, c with the times of ours, scikit-learn at 200 and 2,000 MB, and scikit-learn-intelex."""
+    shape = {"rows": 9, "features": 2, "sparse": False, "label": "", "mark": None, "status": "ok"}
+    records = []
+    for name, row in zip("abc", times):
+        cells = (("maxmargin", 200.0), ("scikit-learn", 200.0), ("scikit-learn", 2000.0), ("sklearnex-float32", 200.0))
+        for (solver, cache), best in zip(cells, row):
+            problem = {"task": "svc", "C": 1.0, "kernel": "rbf", "gamma": 1.0, "cache_size": cache}
+            records.append(shape | {"dataset": name, "solver": solver, "problem": problem, "best": best})
+    return records
+
+
 def test_goals_are_lost_by_one_slow_or_one_wrong_cell():
     from benchmarks.experiments.exact import goal_table
 
-    shape = {"features": 2, "sparse": False, "label": "", "mark": None}
-    problem = {"task": "svc", "C": 1.0, "kernel": "rbf", "gamma": 1.0}
-
-    def goal_records(*times):
-        records = []
-        for name, (ours, sklearn, intelex) in zip("abc", times):
-            for solver, best in (("maxmargin", ours), ("scikit-learn", sklearn), ("sklearnex-float32", intelex)):
-                record = {"dataset": name, "rows": 9, "solver": solver, "problem": problem, "status": "ok", **shape}
-                records.append(record | {"best": best})
-        return records
+    def goals(records):
+        return goal_table(discover("experiments")["exact"](), {"records": records})
 
     def verdicts(*times, **changes):
-        records = goal_records(*times)
+        records = exact_records(*times)
         records[0] |= changes
-        table = goal_table(discover("experiments")["exact"](), {"records": records})
-        return [line.split("|")[-2].strip() for line in table.splitlines() if "slower" in line]
+        lines = [line.split("|") for line in goals(records).splitlines() if "slower" in line]
+        return {line[1].strip(): line[-2].strip() for line in lines}
 
-    assert verdicts((1, 20, 5), (1, 13, 4)) == ["reached", "reached"]
-    assert verdicts((1, 20, 50), (1, 13, 0.9)) == ["reached", "LOST"]
-    assert verdicts((1, 20, 5), (1, 13, 4), mark="objective +3 %") == ["LOST", "LOST"]
-    assert verdicts((1, 20, 5), (1, 13, 4), status="timeout") == ["LOST", "LOST"]
-    killed = goal_records((1, 20, 5), (1, 13, 4))
-    killed[1] |= {"status": "timeout", "best": None, "reason": "more than 12 s"}
-    assert "12.5×" in goal_table(discover("experiments")["exact"](), {"records": killed})  # √(12·13): a lower bound
-    beside = {"dataset": "covtype"}  # shown, but not one of the sets that the goals were written for
-    slow = goal_records((1, 20, 5), (1, 0.1, 0.1))
-    slow = [r | beside if r["dataset"] == "b" else r for r in slow]
-    assert goal_table(discover("experiments")["exact"](), {"records": slow}).count("reached") == 2
+    reached = {"scikit-learn-intelex": "reached", "scikit-learn": "reached"}
+    lost = dict.fromkeys(reached, "LOST")
+    assert verdicts((1, 40, 20, 5), (1, 50, 13, 4)) == reached
+    assert verdicts((1, 40, 20, 50), (1, 50, 13, 0.9)) == reached | {"scikit-learn-intelex": "LOST"}
+    assert verdicts((1, 40, 11, 5), (1, 50, 12, 4)) == reached | {"scikit-learn": "LOST"}  # its default does not count
+    assert verdicts((1, 40, 20, 5), (1, 50, 13, 4), mark="objective +3 %") == lost
+    assert verdicts((1, 40, 20, 5), (1, 50, 13, 4), status="timeout") == lost
+    killed = exact_records((1, 40, 20, 5), (1, 50, 13, 4))
+    for record in killed[1:3]:
+        record |= {"status": "timeout", "best": None, "reason": "more than 12 s"}
+    assert "12.5×" in goals(killed)  # √(12·13): a lower bound
+    slow = exact_records((1, 40, 20, 5), (1, 0.1, 0.1, 0.1))
+    beside = [r | {"dataset": "covtype"} if r["dataset"] == "b" else r for r in slow]  # shown, but counts in no mean
+    assert goals(beside).count("reached") == 2
+
+
+def test_the_claim_is_made_against_each_peer_at_its_best():
+    exact = discover("experiments")["exact"]()
+    records = exact_records((1, 40, 10, 5), (1, 90, 10, 5))
+    claim = exact.text_means({"records": records})
+    assert "10 times faster than scikit-learn (60 at its default)" in claim and "5 times faster than" in claim
+    assert "Slower on no set" in claim
+    records[6]["best"] = 0.5
+    assert "Slower than scikit-learn on b" in exact.text_means({"records": records})
+    records[6] |= {"best": 0.5, "mark": "objective +3 %"}  # a wrong model is nobody's best
+    assert "30 times faster than scikit-learn (60 at its default)" in exact.text_means({"records": records})
 
 
 def test_goals_of_divide_and_conquer():
