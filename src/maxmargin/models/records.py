@@ -25,6 +25,13 @@ class Record:
         self.fields = names or tuple(field.name for field in declared)
         self.optional = {f.name for f in declared if f.default is not MISSING or f.default_factory is not MISSING}
 
+    def parts(self, value: Any) -> dict[str, Any]:
+        """Its fields, which must be all it has: what is not stored would be missing when the model goes on."""
+        if not self._declared and set(vars(value)) != set(self.fields):
+            named = f"models/records.py names {self.fields} of {self.kind.__name__}"
+            raise RuntimeError(f"{named}, which has {list(vars(value))}")
+        return {name: getattr(value, name) for name in self.fields}
+
     def made(self, values: dict[str, Any]) -> Any:
         """An instance with these values; fields that came later than the file have their defaults."""
         unknown, missing = set(values) - set(self.fields), set(self.fields) - set(values) - self.optional
@@ -44,7 +51,7 @@ RECORDS = {
     "Committee": Record(Committee),
     "BudgetOptions": Record(Options),
     "Bundle": Record(
-        Bundle, "_C", "_free", "_rounding", "lower", "value", "_cuts", "_offsets", "_gram", "_idle", "count"
+        Bundle, "_C", "_free", "_rounding", "lower", "value", "_cuts", "_offsets", "_gram", "_idle", "_beta", "count"
     ),
 }
 

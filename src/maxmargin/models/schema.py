@@ -298,6 +298,8 @@ def _bundle(c: Check, name: str, bundle: Any, bundles: int) -> None:
     c.array(f"{name}: products", bundle._gram, ("<f8",), room, room)
     c.array(f"{name}: ages", bundle._idle, ("<i8",), room)
     c.whole(f"{name}: count", bundle.count, 0, c.size[room])
+    beta = c.array(f"{name}: weights of the cuts", bundle._beta, ("<f8",), f"{name}'s weights")
+    c.require(len(beta) <= bundle.count, name, "has more weights than cuts")
     joint = c.size["r"] if bundles == 1 else 1
     c.require(c.size[length] in (joint * c.size["d"], joint * (c.size["d"] + 1)), name, "has cuts of another length")
     for field in ("_C", "_rounding", "lower", "value"):

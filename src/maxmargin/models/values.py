@@ -62,7 +62,7 @@ class Encoder:
         name = name_of(value)
         if name is None:
             raise _refused(value, where)
-        fields = {field: self(getattr(value, field), f"{where}.{field}") for field in RECORDS[name].fields}
+        fields = {field: self(part, f"{where}.{field}") for field, part in RECORDS[name].parts(value).items()}
         return {"record": name, "fields": fields}
 
     def _add(self, array: NDArray[Any]) -> int:
