@@ -226,6 +226,8 @@ def _divided(c: Check) -> None:
     c.require(isinstance(committee, Committee), "_committee", "is not a committee")
     c.require(isinstance(s["levels_"], np.ndarray) and s["levels_"].ndim == 1, "levels_", "is not a table")
     c.whole("level_", s["level_"], 0)
+    for name in ("level_objective_", "level_gap_", "level_violation_"):
+        c.number(name, s[name])
     c.array("cluster intercepts", committee.intercept, ("<f8",), "k", "p")
     c.array("cluster_intercept_", s["cluster_intercept_"], ("<f8",), "k", "p")
     c.array("trust", committee.trust, ("<f8",), "k", "p")
@@ -233,10 +235,10 @@ def _divided(c: Check) -> None:
     c.require(isinstance(committee.regression, bool), "_committee.regression", "is not True or False")
     for name, value in (("support_cluster_", s["support_cluster_"]), ("_committee.cluster", committee.cluster)):
         c.indices(name, value, "s", c.size["k"])
+    c.array("constants", committee.constant, ("<f8",), "k", "p", finite=False)
     if committee.router is None:
         c.same("cluster intercepts", c.size["k"], 1)
         return
-    c.array("constants", committee.constant, ("<f8",), "k", "p", finite=False)
     _router(c, committee.router)
 
 
@@ -356,7 +358,8 @@ _REPORT = {"n_features_in_", "status_", "objective_", "dual_gap_"}
 _MAYBE = {"feature_names_in_", "n_iter_", "trace_", "timings_"}
 _SUPPORT = {"support_", "support_vectors_", "n_support_", "dual_coef_", "intercept_", "_fitted_kernel", "_precision"}
 _OF_KERNEL = {"kkt_violation_", "fit_status_", "shape_fit_", "_gamma"}
-_LEVELS = {"levels_", "level_", "support_cluster_", "cluster_intercept_", "_committee"}
+_LEVELS = {"levels_", "level_", "level_objective_", "level_gap_", "level_violation_"}
+_LEVELS |= {"support_cluster_", "cluster_intercept_", "_committee"}
 
 
 class Machine:
