@@ -45,5 +45,6 @@ void bind_cutting_plane(nb::module_& m);
 void bind_decomposition(nb::module_& m);
 void bind_kernels(nb::module_& m);
 void bind_divide(nb::module_& m);
+void bind_data(nb::module_& m);
 
 }  // namespace maxmargin

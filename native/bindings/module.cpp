@@ -9,4 +9,5 @@ NB_MODULE(MAXMARGIN_MODULE, m) {
   bind_cutting_plane(m);
   bind_budget(m);
   bind_divide(m);
+  bind_data(m);
 }

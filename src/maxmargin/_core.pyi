@@ -416,4 +416,98 @@ def nearest_cluster(points: Points64, rows: Annotated[NDArray[numpy.int64], dict
     """
     For each of `rows` the cluster c with the smallest offset[c] − 2/|c| Σ K(·, s) over its sampled points s, other_rows[end[c − 1]:end[c]].
     """
+
+class LibsvmReader32:
+    """Rows of LIBSVM text, block by block."""
+
+    def __init__(self, lowest: int, highest: int, shift: int, queries: bool, threads: int) -> None: ...
+
+    def feed(self, text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[int, int]:
+        """
+        Append a block of whole lines; (offset, reason) of its first fault, (-1, 0) if there is none.
+        """
+
+    def take(self) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], object, Annotated[NDArray[numpy.float32], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+        """
+        labels, row lengths, indices, values and query numbers so far, and begin again.
+        """
+
+    @property
+    def lines(self) -> int: ...
+
+    @property
+    def low(self) -> int: ...
+
+    @property
+    def high(self) -> int: ...
+
+class LibsvmReader64:
+    """Rows of LIBSVM text, block by block."""
+
+    def __init__(self, lowest: int, highest: int, shift: int, queries: bool, threads: int) -> None: ...
+
+    def feed(self, text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[int, int]:
+        """
+        Append a block of whole lines; (offset, reason) of its first fault, (-1, 0) if there is none.
+        """
+
+    def take(self) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], object, Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+        """
+        labels, row lengths, indices, values and query numbers so far, and begin again.
+        """
+
+    @property
+    def lines(self) -> int: ...
+
+    @property
+    def low(self) -> int: ...
+
+    @property
+    def high(self) -> int: ...
+
+class CsvReader32:
+    """Rows of a table of numbers as text, block by block."""
+
+    def __init__(self, delimiter: str, columns: int, label: int, text_labels: bool, threads: int) -> None: ...
+
+    def feed(self, text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[int, int]:
+        """
+        Append a block of whole lines; (offset, reason) of its first fault, (-1, 0) if there is none.
+        """
+
+    def take(self) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float32], dict(shape=(None,))]]:
+        """labels that are numbers and values so far, and begin again."""
+
+    def bounds(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+        """Where in the block just fed labels that are text begin and end."""
+
+    @property
+    def lines(self) -> int: ...
+
+class CsvReader64:
+    """Rows of a table of numbers as text, block by block."""
+
+    def __init__(self, delimiter: str, columns: int, label: int, text_labels: bool, threads: int) -> None: ...
+
+    def feed(self, text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[int, int]:
+        """
+        Append a block of whole lines; (offset, reason) of its first fault, (-1, 0) if there is none.
+        """
+
+    def take(self) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+        """labels that are numbers and values so far, and begin again."""
+
+    def bounds(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+        """Where in the block just fed labels that are text begin and end."""
+
+    @property
+    def lines(self) -> int: ...
+
+def libsvm_text(x: Matrix, labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], queries: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, first: int, last: int, shift: int, threads: int) -> bytes:
+    """Rows [first, last) as lines of LIBSVM's format."""
+
+def csv_text(x: Matrix, numbers: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], delimiter: str, first: int, last: int, threads: int) -> bytes:
+    """
+    Rows [first, last) of a dense matrix as lines, after labels that are numbers or bytes (or none).
+    """
 ISA: str

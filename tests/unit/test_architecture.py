@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "budget": BASE,
     "problem": set(),
     "runtime": {"_core"},
-    "data": {"_core"},
+    "data": {"_core", "runtime"},
     "_core.py": {"_cpu"},
 }
 # At the top: the public names and what is built on them, as a user would.

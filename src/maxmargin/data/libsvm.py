@@ -1,104 +1,210 @@
 """LIBSVM's text format: `label index:value index:value ...`, one sample per line, indices from 1 (or 0), `#` comments.
 
-Reading works in chunks of whole lines and parses each with NumPy; a chunk that does not parse is read again line by
-line for an error that names the line. `cache_libsvm` streams a file of any size into plain binary arrays, which are
-then memory-mapped: float32 or float64 values, 32-bit indices while they suffice.
+The core reads blocks of whole lines (native/data/libsvm_reader.hpp); this side feeds it, says in words what is wrong
+with a line, and makes matrices of what comes back.
 """
 
 from __future__ import annotations
 
 import json
-import numbers
 import os
 import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
-CHUNK = 1 << 24  # bytes of text per step
+from maxmargin import _core
+from maxmargin.data.description import Description
+from maxmargin.data.errors import FormatError
+from maxmargin.data.matrix import as_matrix
+from maxmargin.data.options import Options, Saving, ZeroBased
+from maxmargin.data.streams import BLOCK, Source, blocks, fault, name_of, opened, part_of, quoted
+
+KIND = "LIBSVM text"
+_HIGHEST = 10**18 - 1  # as many digits as a 64-bit number always holds
+_INT32 = np.iinfo(np.int32).max
 _VERSION = 2  # of the cache's layout
 _FILES = ("values.bin", "indices.bin", "indptr.bin", "labels.bin")
-_PAIR = rb"\d{1,15}:[^\s:_]+"
-_LINE = re.compile(rb"\s*[^\s:_]+(?:\s+" + _PAIR + rb")*\s*")
+_WRITTEN = 1 << 18  # entries per step: some megabytes of text
 
-
-class FormatError(ValueError):
-    """A line that is not in LIBSVM's format."""
+# In the order of native/data/libsvm_reader.hpp.
+_REASONS = (
+    "",
+    "the label {token} is not a number",
+    "the line begins with {token}: its label is missing",
+    "{token} are several labels; a line must have one",
+    "{token} is not index:value",
+    "the index of {token} is not a whole number ≥ 0",
+    "the index of {token} is below 1; if indices count from 0, pass zero_based=True or 'auto'",
+    "the index of {token} is beyond {highest}",
+    "{token} has no value",
+    "the value of {token} is not a number",
+    "the index of {token} stands on this line already",
+    "{token} is not qid: and a whole number",
+    "the line of {token} has no qid, which query_id=True wants on each",
+    "{token} must stand between the label and the first pair",
+)
 
 
 @dataclass
-class _Part:
+class Rows:
+    """Samples as they stand in a file: indices less one, unless they are known to count from 0."""
+
     labels: NDArray[np.float64]
-    counts: NDArray[np.int64]
-    indices: NDArray[np.int64]
-    values: NDArray[np.float64]
+    lengths: NDArray[np.int64]
+    indices: NDArray[Any]
+    values: NDArray[Any]
+    queries: NDArray[np.int64]
 
 
-def load_libsvm(
-    path: str | os.PathLike[str], *, n_features: int | None = None, zero_based: bool | None = None,
-    dtype: DTypeLike = np.float64,
-) -> tuple[Any, NDArray[np.float64]]:
-    """Read a file into (CSR matrix, labels).
+class _Reading:
+    """One pass over a file."""
 
-    Parameters
-    ----------
-    path : file name
-    n_features : int, optional
-        Number of columns; found from the file when not given.
-    zero_based : bool, optional
-        Whether indices count from 0. None: from 0 exactly when the file has an index 0.
-    dtype : float32 or float64
-    """
-    parts = list(_parts(path))
-    labels = np.concatenate([p.labels for p in parts]) if parts else np.empty(0)
-    counts = np.concatenate([p.counts for p in parts]) if parts else np.empty(0, np.int64)
-    indices = np.concatenate([p.indices for p in parts]) if parts else np.empty(0, np.int64)
-    values = np.concatenate([p.values for p in parts]) if parts else np.empty(0)
-    first = _first(int(indices.min(initial=1)), zero_based, path)
-    indices -= first
-    columns = _columns(int(indices.max(initial=-1)) + 1, n_features, path)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    kind = np.int32 if indptr[-1] < 2**31 else np.int64
-    x = sp.csr_matrix((values.astype(dtype), indices.astype(kind), indptr.astype(kind)), shape=(len(labels), columns))
-    x.sort_indices()
-    return x, labels
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.shift = 0 if options.zero_based is True else 1
+        most = _HIGHEST if options.n_features is None else options.n_features - 1 + self.shift
+        self.highest = min(most, _HIGHEST)
+        lowest = 1 if options.zero_based is False else 0
+        make = _core.LibsvmReader32 if options.dtype == np.float32 else _core.LibsvmReader64
+        self.reader = make(lowest, self.highest, self.shift, options.query_id, options.threads)
+
+    def steps(self, source: Source) -> Iterator[None]:
+        """Feed the file to the reader, a block per step."""
+        with opened(source) as file:
+            fill, begin = file.fill, 0
+            if self.options.part is not None:
+                fill, begin = part_of(file, self.options.part)
+            for block in blocks(fill, BLOCK):
+                offset, reason = self.reader.feed(block)
+                if offset >= 0:
+                    raise fault(file, begin, self.reader.lines, block, offset, self._words(block, offset, reason))
+                yield
+
+    def take(self) -> Rows:
+        return Rows(*self.reader.take())
+
+    def first(self) -> int:
+        """What to add to indices as taken: 1 if they turned out to count from 0."""
+        return 1 if self.options.zero_based == "auto" and self.reader.low == 0 else 0
+
+    def found(self) -> int:
+        """The number of features that the indices so far ask for."""
+        return int(self.reader.high) + 1 - self.shift + self.first()
+
+    def _words(self, block: NDArray[np.uint8], offset: int, reason: int) -> str:
+        token = re.match(rb"[^\s#]*", block[offset:].tobytes())
+        shown = quoted(token.group() if token else b"")
+        limit = self.options.n_features
+        highest = f"{_HIGHEST}" if limit is None or self.highest == _HIGHEST else f"n_features={limit}"
+        return _REASONS[reason].format(token=shown, highest=highest)
 
 
-def dump_libsvm(
-    path: str | os.PathLike[str], X: Any, y: ArrayLike, *, zero_based: bool = False, comment: str = ""
-) -> None:
-    """Write samples and labels; the file appears complete or not at all."""
-    x = sp.csr_matrix(X)
-    labels = np.asarray(y, dtype=np.float64)
-    if labels.shape != (x.shape[0],):
-        raise ValueError(f"y.shape == {labels.shape}, expected ({x.shape[0]},): one label per row of X")
-    shift = 0 if zero_based else 1
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "w") as out:
-            for line in comment.splitlines():
-                out.write(f"# {line}\n")
-            for i, label in enumerate(labels):
-                row = slice(x.indptr[i], x.indptr[i + 1])
-                pairs = (f"{j + shift}:{float(v):.17g}" for j, v in zip(x.indices[row], x.data[row]))
-                out.write(" ".join([f"{label:.17g}", *pairs]) + "\n")
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+def load(source: Source, options: Options) -> tuple[Any, Any, Any]:
+    """X (CSR), y and query numbers of a file or of a part of it."""
+    _check(options)
+    reading = _Reading(options)
+    for _ in reading.steps(source):
+        pass
+    return _matrix(reading.take(), reading, source)
+
+
+def pieces(source: Source, options: Options) -> Iterator[tuple[Any, Any, Any]]:
+    """The same, a block of the file at a time. Needs n_features and where indices begin: `describe` tells them."""
+    _check(options)
+    reading = _Reading(options)
+    for _ in reading.steps(source):
+        yield _matrix(reading.take(), reading, source)
+
+
+def describe(source: Source, options: Options) -> Description:
+    """One pass that keeps nothing."""
+    rows = stored = 0
+    reading = _Reading(replace(options, zero_based="auto", n_features=None))
+    for _ in reading.steps(source):
+        seen = reading.take()
+        rows, stored = rows + len(seen.labels), stored + len(seen.indices)
+    low, high = reading.reader.low, reading.reader.high
+    return Description(rows, stored, low if stored else None, high if stored else None)
+
+
+def settled(source: Source, options: Options) -> Options:
+    """The options with n_features and zero_based known, by a pass over the file if they are not."""
+    if options.n_features is not None and options.zero_based != "auto":
+        return options
+    found = describe(source, options)
+    zero_based = found.zero_based if options.zero_based == "auto" else options.zero_based
+    columns = found.n_features + (zero_based and not found.zero_based)
+    return replace(options, zero_based=zero_based, n_features=columns if options.n_features is None else options.n_features)
+
+
+def _check(options: Options) -> None:
+    options.refuse(KIND, "label", "header", "delimiter")
+    if options.part is not None and (options.n_features is None or options.zero_based == "auto"):
+        raise ValueError(
+            f"part={options.part} of {KIND} needs n_features and zero_based=True or False, as one part does not know the "
+            "indices of the others: maxmargin.data.describe(path) finds both"
+        )
+
+
+def _matrix(rows: Rows, reading: _Reading, source: Any) -> tuple[Any, Any, Any]:
+    """CSR on the memory of what was read."""
+    columns = _columns(reading.found(), reading.options.n_features, name_of(source))
+    kind = np.dtype(np.int32 if len(rows.indices) <= _INT32 and columns <= _INT32 else np.int64)
+    indices = rows.indices.astype(kind, copy=False)
+    if reading.first():
+        indices += 1
+    indptr: NDArray[Any] = np.zeros(len(rows.labels) + 1, kind)
+    np.cumsum(rows.lengths, out=indptr[1:])
+    x = sp.csr_matrix((len(rows.labels), columns), dtype=rows.values.dtype)
+    x.data, x.indices, x.indptr = rows.values, indices, indptr
+    x.has_sorted_indices = x.has_canonical_format = True  # as the reader leaves them
+    return x, rows.labels, rows.queries if reading.options.query_id else None
+
+
+def _columns(found: int, n_features: int | None, name: str) -> int:
+    if n_features is not None and found > n_features:  # of an index 0 after a line that has index n_features
+        raise FormatError(name, f"indices count from 0, and so feature {found - 1} is beyond n_features={n_features}")
+    return max(found, 0) if n_features is None else n_features
+
+
+def write(out: Any, x: Any, y: Any, saving: Saving) -> None:
+    """Lines to a binary file. Stored zeros of a sparse X are written, zeros of a dense one are not."""
+    saving.refuse(KIND, "header", "delimiter")
+    if y is None or y.dtype != np.float64:
+        raise ValueError(f"{KIND} needs a number as the label of each row: encode other labels, or write a CSV file")
+    for line in saving.comment.splitlines():
+        out.write(f"# {line}\n".encode())
+    matrix = as_matrix(x)
+    for first, last in row_blocks(x):
+        out.write(_core.libsvm_text(matrix, y, saving.queries, first, last, 0 if saving.zero_based else 1, saving.threads))
+
+
+def row_blocks(x: Any, entries: int = _WRITTEN) -> Iterator[tuple[int, int]]:
+    """Consecutive ranges of rows of about so many entries."""
+    rows = x.shape[0]
+    if not sp.issparse(x):
+        step = max(1, entries // max(1, x.shape[1]))
+        yield from ((first, min(first + step, rows)) for first in range(0, rows, step))
+        return
+    first = 0
+    while first < rows:
+        last = int(np.searchsorted(x.indptr, x.indptr[first] + entries, side="right")) - 1
+        last = min(max(last, first + 1), first + entries, rows)  # empty rows are lines, too
+        yield first, last
+        first = last
 
 
 def cache_libsvm(
     path: str | os.PathLike[str], cache: str | os.PathLike[str] | None = None, *, n_features: int | None = None,
-    zero_based: bool | None = None, dtype: DTypeLike = np.float32,
+    zero_based: ZeroBased = "auto", dtype: DTypeLike = np.float32,
 ) -> tuple[Any, NDArray[np.float64]]:
     """(memory-mapped CSR matrix, labels) of a file, by a binary cache `<name>.cache` beside it or in the folder `cache`.
 
@@ -145,28 +251,31 @@ def _write_cache(source: Path, folder: Path, wanted: dict[str, Any]) -> None:
     part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=folder.name, suffix=".part"))
     try:
         counts: list[NDArray[np.int64]] = []
-        low, high = 1, -1
+        kinds: list[tuple[np.dtype[Any], int]] = []  # of the indices block by block: 32 bits until one needs more
+        reading = _Reading(Options.checked(**{name: wanted[name] for name in ("n_features", "zero_based", "dtype")}))
         with open(part / "values.bin", "wb") as values, open(part / "raw.bin", "wb") as raw, \
                 open(part / "labels.bin", "wb") as labels:
-            for p in _parts(source):
-                _sort_rows(p)
-                p.values.astype(wanted["dtype"]).tofile(values)
-                p.indices.tofile(raw)
-                p.labels.tofile(labels)
-                counts.append(p.counts)
-                low, high = min(low, int(p.indices.min(initial=1))), max(high, int(p.indices.max(initial=-1)))
-        first = _first(low, wanted["zero_based"], source)
-        columns = _columns(high + 1 - first, wanted["n_features"], source)
+            for _ in reading.steps(source):
+                rows = reading.take()
+                rows.values.tofile(values)
+                rows.indices.tofile(raw)
+                rows.labels.tofile(labels)
+                counts.append(rows.lengths)
+                kinds.append((rows.indices.dtype, len(rows.indices)))
+        columns = _columns(reading.found(), wanted["n_features"], str(source))
         lengths = np.concatenate(counts) if counts else np.empty(0, np.int64)
         indptr = np.concatenate([[0], np.cumsum(lengths)])
-        kind = "int32" if indptr[-1] < 2**31 and columns < 2**31 else "int64"
+        kind = np.dtype(np.int32 if indptr[-1] <= _INT32 and columns <= _INT32 else np.int64)
         indptr.astype(kind).tofile(part / "indptr.bin")
-        with open(part / "raw.bin", "rb") as raw, open(part / "indices.bin", "wb") as out:
-            while len(block := np.fromfile(raw, np.int64, CHUNK // 8)):
-                (block - first).astype(kind).tofile(out)
-        (part / "raw.bin").unlink()
+        if reading.first() or any(found != kind for found, _ in kinds):
+            with open(part / "raw.bin", "rb") as raw, open(part / "indices.bin", "wb") as out:
+                for found, count in kinds:
+                    (np.fromfile(raw, found, count).astype(kind) + reading.first()).tofile(out)
+            (part / "raw.bin").unlink()
+        else:
+            (part / "raw.bin").rename(part / "indices.bin")
         about = {"source": wanted, "rows": len(lengths), "columns": columns, "stored": int(indptr[-1]),
-                 "dtype": wanted["dtype"], "index": kind, "bytes": [(part / name).stat().st_size for name in _FILES]}
+                 "dtype": wanted["dtype"], "index": kind.name, "bytes": [(part / name).stat().st_size for name in _FILES]}
         (part / "about.json").write_text(json.dumps(about))
         if folder.exists():
             shutil.rmtree(folder)
@@ -174,113 +283,3 @@ def _write_cache(source: Path, folder: Path, wanted: dict[str, Any]) -> None:
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
-
-
-def _sort_rows(p: _Part) -> None:
-    """Indices ascending within each row."""
-    row = np.repeat(np.arange(len(p.counts)), p.counts)
-    if len(p.indices) > 1 and ((np.diff(p.indices) <= 0) & (np.diff(row) == 0)).any():
-        order = np.lexsort((p.indices, row))
-        p.indices, p.values = p.indices[order], p.values[order]
-
-
-def _first(low: int, zero_based: bool | None, path: Any) -> int:
-    if zero_based is None:
-        return 0 if low == 0 else 1
-    if not zero_based and low == 0:
-        raise FormatError(f"{path}: an index is 0 but zero_based=False; pass zero_based=True or None")
-    return 0 if zero_based else 1
-
-
-def _columns(found: int, n_features: int | None, path: Any) -> int:
-    if n_features is None:
-        if found >= 2**31:
-            raise FormatError(f"{path}: feature {found} is beyond 2**31; if that is meant, say how many by n_features")
-        return max(found, 0)
-    if not isinstance(n_features, numbers.Integral):
-        raise ValueError(f"n_features={n_features!r} must be an integer, or None to take it from the file")
-    if found > n_features:
-        raise FormatError(f"{path}: feature {found} is beyond n_features={n_features}")
-    return int(n_features)
-
-
-def _parts(path: str | os.PathLike[str]) -> Iterator[_Part]:
-    with open(path, "rb") as handle:
-        line = 1
-        for text in _chunks(handle):
-            yield _parse(text, line, path)
-            line += text.count(b"\n")
-
-
-def _chunks(handle: BinaryIO) -> Iterator[bytes]:
-    """Whole lines, about CHUNK bytes at a time."""
-    rest = b""
-    while block := handle.read(CHUNK):
-        cut = block.rfind(b"\n")
-        if cut < 0:
-            rest += block
-            continue
-        yield rest + block[: cut + 1]
-        rest = block[cut + 1 :]
-    if rest.strip():
-        yield rest
-
-
-def _parse(text: bytes, line: int, path: Any) -> _Part:
-    """All lines of a chunk at once; one by one when there are comments or errors among them."""
-    rows = [row for row in text.split(b"\n") if row.strip()]
-    if b"#" not in text and b"qid" not in text and all(map(_LINE.fullmatch, rows)):
-        counts = np.array([row.count(b":") for row in rows], dtype=np.int64)
-        try:
-            read = np.array(text.replace(b":", b" ").split(), dtype=np.float64)
-        except ValueError:
-            return _parse_lines(text, line, path)
-        label = np.zeros(len(read), dtype=bool)
-        label[np.cumsum(1 + 2 * counts) - 1 - 2 * counts] = True
-        pairs = read[~label].reshape(-1, 2)
-        part = _Part(read[label], counts, pairs[:, 0].astype(np.int64), np.ascontiguousarray(pairs[:, 1]))
-        if not _repeats(part):
-            return part
-    return _parse_lines(text, line, path)
-
-
-def _repeats(p: _Part) -> bool:
-    q = _Part(p.labels, p.counts, p.indices, p.values)
-    _sort_rows(q)
-    row = np.repeat(np.arange(len(q.counts)), q.counts)
-    return bool(((np.diff(q.indices) == 0) & (np.diff(row) == 0)).any())
-
-
-def _parse_lines(text: bytes, line: int, path: Any) -> _Part:
-    labels: list[float] = []
-    counts: list[int] = []
-    indices: list[int] = []
-    values: list[float] = []
-    for number, row in enumerate(text.split(b"\n"), start=line):
-        words = row.split(b"#", 1)[0].split()
-        if not words:
-            continue
-        try:
-            labels.append(float(words[0]))
-        except ValueError:
-            shown = words[0].decode(errors="replace")
-            raise FormatError(f"{path}, line {number}: the label {shown!r} is not a number") from None
-        seen: dict[int, float] = {}
-        for word in words[1:]:
-            if word.startswith(b"qid:"):
-                continue
-            try:
-                index, value = word.split(b":")
-                if not re.fullmatch(_PAIR, word) or int(index) in seen:
-                    raise ValueError
-                seen[int(index)] = float(value)
-            except ValueError:
-                shown = word.decode(errors="replace")
-                raise FormatError(
-                    f"{path}, line {number}: {shown!r} is not index:value with an index ≥ 0 that occurs once"
-                ) from None
-        counts.append(len(seen))
-        indices.extend(seen)
-        values.extend(seen.values())
-    return _Part(np.array(labels, dtype=np.float64), np.array(counts, dtype=np.int64),
-                 np.array(indices, dtype=np.int64), np.array(values, dtype=np.float64))

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -205,7 +205,7 @@ class LinearSVC(ClassifierMixin, Machine):
 
     def fit_file(
         self, path: str | os.PathLike[str], *, cache: str | os.PathLike[str] | None = None,
-        n_features: int | None = None, zero_based: bool | None = None, dtype: DTypeLike = np.float32,
+        n_features: int | None = None, zero_based: bool | Literal["auto"] = "auto", dtype: DTypeLike = np.float32,
         sample_weight: ArrayLike | None = None,
     ) -> LinearSVC:
         """Fit to a LIBSVM text file of any size, streamed through a compact binary cache on disk.
@@ -216,7 +216,7 @@ class LinearSVC(ClassifierMixin, Machine):
         cache : folder, optional
             Where the cache `<name>.cache` goes; by default beside the file. It is used again while it is valid.
         n_features, zero_based, dtype
-            As for `maxmargin.data.libsvm.load_libsvm`; values are kept in single precision by default.
+            As for `maxmargin.data.load`; values are kept in single precision by default.
         sample_weight
             As for `fit`: one weight per line of the file.
         """
