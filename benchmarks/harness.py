@@ -22,6 +22,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from tqdm.auto import tqdm
@@ -225,9 +226,10 @@ def _why_not(cell: Cell, data: Data, solvers: dict[str, Any], records: list[Reco
     reason: str | None = solvers[cell.solver]().skip(cell.problem, data)
     if reason:
         return reason
-    for other in records:
-        looser = other["solver"] == cell.solver and other["problem"]["tol"] > cell.problem.tol
-        if looser and other["status"] == "timeout" and other["measure"] == cell.measure:
+    mine = (cell.solver, cell.measure, dataclasses.asdict(replace(cell.problem, tol=0.0)))
+    for other in (record for record in records if record["status"] == "timeout"):
+        same = (other["solver"], other["measure"], other["problem"] | {"tol": 0.0}) == mine
+        if same and other["problem"]["tol"] > cell.problem.tol:
             return f"tol {other['problem']['tol']:g} already took longer than the limit"
     return None
 

@@ -8,9 +8,11 @@ from maxmargin.estimators.oneclass import OneClassSVM
 from maxmargin.estimators.svc import SVC, NuSVC
 from maxmargin.estimators.svr import SVR, NuSVR
 from maxmargin.models import load, save
+from maxmargin.models.onnx import to_onnx
 from maxmargin.problem.fitted import certify_fit
 
 __version__ = VERSION
 __all__ = [
     "DCSVC", "DCSVR", "SVC", "SVR", "BudgetSVC", "LinearSVC", "NuSVC", "NuSVR", "OneClassSVM", "certify_fit", "load", "save",
+    "to_onnx",
 ]  # fmt: skip

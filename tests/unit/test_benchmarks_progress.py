@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -90,6 +91,18 @@ def test_a_late_second_turn_keeps_the_time_of_the_first(fits, monkeypatch):
     for _ in range(2):
         harness._run_once(cell, record, None, pathlib.Path(), 600.0)
     assert record["status"] == "ok" and record["best"] == 590.0 and record["turns"] == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its parent's death")
+def test_a_killed_harness_leaves_no_worker_behind():
+    worker = "import time; from benchmarks import worker; worker.die_with_parent(); print('ready', flush=True)"
+    worker += "; time.sleep(20); print('survived')"
+    harness = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {worker!r}])"
+    root = pathlib.Path(__file__).resolve().parents[2]
+    with subprocess.Popen([sys.executable, "-c", harness], stdout=subprocess.PIPE, text=True, cwd=root) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.kill()
+        assert process.stdout.read() == ""  # the pipe closes when the last process that holds it has ended
 
 
 @pytest.mark.parametrize("name", ALIKE)
