@@ -26,7 +26,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="maxmargin's benchmarks")
     commands = parser.add_subparsers(required=True)
     run = commands.add_parser("run", help="run experiments, print their tables, write JSON; goes on where it was killed")
-    run.add_argument("experiments", nargs="+", metavar="experiment")
+    run.add_argument("experiments", nargs="+", metavar="experiment", help='their names, or "due" for all that are')
     run.add_argument("--sets", type=_names, help="data sets, comma separated (default: the experiment's)")
     run.add_argument("--solvers", type=_names, help="solvers, comma separated (default: the experiment's)")
     run.add_argument("--repeat", type=int, help="turns per cell; the best counts (default: the experiment's, 3)")
@@ -76,7 +76,7 @@ def _run(args: argparse.Namespace) -> None:
     refusal = provenance.refusal()
     if refusal and not draft:
         raise SystemExit(f"no result can be measured now: {refusal}. (--draft measures anyway, into a draft.)")
-    for experiment in _experiments(args.experiments):
+    for experiment in _experiments(_all_due() if args.experiments == ["due"] else args.experiments):
         path = result_path(experiment.name, draft)
         # what was measured with unknown code cannot be told from what would be measured now
         kept = Progress(None if refusal or args.quick else path.with_suffix(".partial.json"))
@@ -127,6 +127,10 @@ def _list(args: argparse.Namespace) -> None:
 
 def _due(args: argparse.Namespace) -> None:
     print(due.table({name: cls() for name, cls in discover("experiments").items()}, stored()))
+
+
+def _all_due() -> list[str]:
+    return list(due.due({name: cls() for name, cls in discover("experiments").items()}, stored()))
 
 
 def _report(args: argparse.Namespace) -> int:

@@ -11,18 +11,27 @@ AROUND = 5.0  # seconds beside a fit: process, imports, warm-up, data; the evalu
 UNKNOWN = 20.0  # seconds for a cell that nobody has timed yet
 
 
-def table(experiments: dict[str, Experiment], runs: dict[str, dict[str, Any]]) -> str:
-    """A line per experiment that has no result, or one whose origin is not what it must be; the shortest first."""
-    lines = []
+Runs = dict[str, dict[str, Any]]
+
+
+def table(experiments: dict[str, Experiment], runs: Runs) -> str:
+    """A line per experiment that is due."""
+    found = due(experiments, runs)
+    if not found:
+        return "nothing is due: every stored result names clean revisions of this history"
+    rows = [[f"python -m benchmarks run {name}", f"{time:.0f}", "; ".join(why)] for name, (time, why) in found.items()]
+    total = f"{sum(time for time, _ in found.values()):.0f}"
+    return report.markdown([["command", "minutes, about", "why"], *rows, ["python -m benchmarks run due", total, "all"]])
+
+
+def due(experiments: dict[str, Experiment], runs: Runs) -> dict[str, tuple[float, list[str]]]:
+    """Experiments without a result, or with one whose origin is not what it must be: minutes and why, shortest first."""
+    found = {}
     for name, experiment in experiments.items():
         why = provenance.faults(runs[name]) if name in runs else ["not measured yet"]
         if why:
-            lines.append((minutes(experiment, runs.get(name)), f"python -m benchmarks run {name}", "; ".join(why)))
-    if not lines:
-        return "nothing is due: every stored result names clean revisions of this history"
-    lines.sort()
-    rows = [[command, f"{time:.0f}", why] for time, command, why in lines]
-    return report.markdown([["command", "minutes, about", "why"], *rows, ["all", f"{sum(l[0] for l in lines):.0f}", ""]])
+            found[name] = minutes(experiment, runs.get(name)), why
+    return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
 def minutes(experiment: Experiment, run: dict[str, Any] | None) -> float:

@@ -41,6 +41,8 @@ def refusal(root: pathlib.Path = ROOT) -> str | None:
         return "the revision is unknown (no git history here)"
     if revision.endswith("+"):
         return "files differ from the revision (git status): commit them"
+    if _git(root, "rev-parse", "-q", "--verify", "main") and not _in_history(revision, root, "main"):
+        return "the revision is not on main: a rebase or squash would take it out of the history"
     return _foreign_build(root)
 
 
@@ -86,8 +88,8 @@ def named(run: dict[str, Any]) -> str:
 
 
 @functools.cache
-def _in_history(revision: str, root: pathlib.Path) -> bool:
-    return _git(root, "merge-base", "--is-ancestor", revision, "HEAD") is not None
+def _in_history(revision: str, root: pathlib.Path, tip: str = "HEAD") -> bool:
+    return _git(root, "merge-base", "--is-ancestor", revision, tip) is not None
 
 
 def history(root: pathlib.Path = ROOT) -> bool:

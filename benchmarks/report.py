@@ -49,10 +49,15 @@ def conditions(run: dict[str, Any]) -> str:
     data = "real data" if sources <= {"real"} else f"**generated stand-ins** for {', '.join(generated)}"
     quick = " **A quick run on a few rows: not a result.**" if run["quick"] else ""
     return (
-        f"Measured {run['date']} on {run['hardware']}, {provenance.named(run)}; {run['threads']} threads, "
+        f"Measured {_dates(run)} on {run['hardware']}, {provenance.named(run)}; {run['threads']} threads, "
         f"{best_of(run)}, limit {run['time_limit']:g} s per fit; {data}{_quiet(run['records'])}.{quick} "
         f"Versions: {packages}."
     )
+
+
+def _dates(run: dict[str, Any]) -> str:
+    days = sorted({r.get("date", run["date"]) for r in run["records"]} or {run["date"]})
+    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
 
 def best_of(run: dict[str, Any]) -> str:

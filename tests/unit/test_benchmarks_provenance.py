@@ -34,7 +34,7 @@ def repository(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1\n")
     try:
-        git(tmp_path, "init", "-q")
+        git(tmp_path, "init", "-qb", "main")
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("git is not at hand")
     git(tmp_path, "add", ".")
@@ -54,6 +54,14 @@ def test_a_change_to_what_is_measured_makes_the_tree_dirty(repository, name, dir
     (repository / name).write_text("changed\n")
     assert provenance.commit(repository) == clean + ("+" if dirty else "")
     assert ("commit them" in (provenance.refusal(repository) or "")) == dirty
+
+
+def test_a_revision_that_a_rebase_would_rewrite_is_refused(repository):
+    git(repository, "checkout", "-qb", "side")
+    assert "not on main" not in (provenance.refusal(repository) or "")
+    (repository / "native/a.hpp").write_text("2\n")
+    git(repository, "commit", "-qam", "three")
+    assert "not on main" in provenance.refusal(repository)
 
 
 def test_without_history_nothing_can_be_a_result(tmp_path):
@@ -124,7 +132,9 @@ def test_what_is_due_is_planned():
     assert all(f"run {name} " in plan for name in experiments)
     assert all(0 < due.minutes(experiment, RUNS.get(name)) < 120 for name, experiment in experiments.items())
     fresh = {name: {"records": []} for name in experiments}
-    assert due.table(experiments, fresh).startswith("nothing is due")
+    assert due.table(experiments, fresh).startswith("nothing is due") and due.due(experiments, fresh) == {}
+    times = [time for time, _ in due.due(experiments, RUNS).values()]
+    assert times == sorted(times)
 
 
 def test_disturbed_fits_are_named():
