@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 BUILD := $(if $(LEVELS),-C cmake.define.MAXMARGIN_LEVELS=$(LEVELS))
 NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: demo test lint unit bench format stubs clean
+.PHONY: demo test lint unit fuzz bench format stubs clean
 
 demo: $(STAMP)
 	$(PY) -m maxmargin.demo
@@ -20,6 +20,10 @@ lint: $(STAMP)
 
 unit: $(STAMP)
 	$(PY) -m pytest -q
+
+# Every fuzz test with 100,000 inputs; some hours.
+fuzz: $(STAMP)
+	MAXMARGIN_FUZZ=100000 $(PY) -m pytest -q tests -k fuzz
 
 bench: $(STAMP)
 	$(PY) -m pip install -q -e '.[bench]' --no-build-isolation

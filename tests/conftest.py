@@ -5,6 +5,7 @@ A red suite then means a change and not luck. To search for new examples: HYPOTH
 
 import os
 import signal
+from collections.abc import Callable
 
 import pytest
 from hypothesis import settings
@@ -18,6 +19,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 def nobody_pressed_ctrl_c_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two tests in a row that press Ctrl-C are not one user who presses twice."""
     monkeypatch.setattr("maxmargin.runtime.interrupt._last", -float("inf"))
+
+
+@pytest.fixture
+def fuzz_rounds() -> Callable[[int], int]:
+    """How many inputs a fuzz test tries: the few it asks for in the suite, MAXMARGIN_FUZZ of them by `make fuzz`."""
+    return lambda few: int(os.environ.get("MAXMARGIN_FUZZ", few))
 
 
 # A suite started in the background of a shell script inherits "ignore SIGINT", and so would the programs it starts.

@@ -10,7 +10,7 @@ Shapes are letters, and a letter is the same number everywhere: d features, s su
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from maxmargin.problem.kernels import NAMES, Kernel
 
 FLOATS = ("<f8", "<f4")
 INTEGERS = ("<i8", "<i4")
+PRECISIONS = ("float32", "float64")
 
 
 class Check:
@@ -79,6 +80,9 @@ class Check:
         self.require(real, name, f"is {value!r:.40}, not a number")
         if positive:
             self.require(0 < value < np.inf, name, f"is {value!r:.40}, not a positive number")
+
+    def choice(self, name: str, value: Any, choices: Iterable[str]) -> None:
+        self.require(isinstance(value, str) and value in choices, name, f"is {value!r:.40}, not one of {', '.join(choices)}")
 
     def same(self, name: str, found: int, wanted: int) -> None:
         self.require(found == wanted, name, f"has {found} entries where {wanted} belong")
@@ -128,7 +132,8 @@ def _classes(c: Check) -> int:
 
 def _kernel(c: Check, name: str, kernel: Any) -> Kernel:
     c.require(isinstance(kernel, Kernel), name, "is not a kernel")
-    c.require(kernel.name in NAMES and kernel.function is None, name, f"is {kernel.name!r:.40}, not a kernel of ours")
+    c.choice(name, kernel.name, NAMES)
+    c.require(kernel.function is None, name, "is a function")
     c.number(f"{name}.gamma", kernel.gamma, positive=True)
     c.number(f"{name}.coef0", kernel.coef0)
     c.require(np.isfinite(kernel.coef0), f"{name}.coef0", "is not finite")
@@ -140,7 +145,7 @@ def _expansion(c: Check) -> None:
     """Support vectors, coefficients and kernel: what Σ coef K(sv, x) + b needs."""
     s = c.state
     kernel = _kernel(c, "_fitted_kernel", s["_fitted_kernel"])
-    c.require(s["_precision"] in ("float32", "float64"), "_precision", "is neither float32 nor float64")
+    c.choice("_precision", s["_precision"], PRECISIONS)
     c.array("dual_coef_", s["dual_coef_"], ("<f8",), "r", "s")
     c.array("intercept_", s["intercept_"], ("<f8",), "p")
     counts = c.array("n_support_", s["n_support_"], INTEGERS, "parts")
@@ -246,7 +251,7 @@ def _router(c: Check, router: Any) -> None:
     c.require(isinstance(router, Router), "_committee.router", "is not a router")
     kernel = _kernel(c, "the router's kernel", router.kernel)
     c.require(kernel.name == c.state["_fitted_kernel"].name, "the router's kernel", "is another than the machine's")
-    c.require(router.precision in ("float32", "float64"), "the router's precision", "is neither float32 nor float64")
+    c.choice("the router's precision", router.precision, PRECISIONS)
     if kernel.name == "precomputed":
         c.require(router.vectors is None, "the router's vectors", "are there for a precomputed kernel")
         c.indices("the router's columns", router.columns, "m", c.size["d"])
@@ -333,8 +338,8 @@ def _options(c: Check, options: Any) -> None:
     c.whole("grid_size", options.grid_size, 2, 10_000)
     c.number("gamma", options.gamma, positive=True)
     c.number("C", options.C, positive=True)
-    c.require(options.maintenance in MAINTENANCE, "maintenance", "is unknown")
-    c.require(options.merge_search in MERGE_SEARCH, "merge_search", "is unknown")
+    c.choice("maintenance", options.maintenance, MAINTENANCE)
+    c.choice("merge_search", options.merge_search, MERGE_SEARCH)
     for name in ("intercept", "averaging", "audit", "double"):
         c.require(isinstance(getattr(options, name), bool), name, "is not True or False")
 
