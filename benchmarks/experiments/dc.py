@@ -1,10 +1,10 @@
 """DC-SVM against the peers (seed 000, Table 2): seconds and accuracy, early and exact, and the goals.
 
-The divide and conquer machines fit no intercept, as in the paper, and so does `maxmargin` here: it is our own SVC on the
-same problem, from a cold start. The peers always fit one; on ijcnn1 it is worth 0.3 points, so that ours is also run
-with one there. `covtype_first` is the file's first 50,000 rows, on which scikit-learn was recorded at 199 s; it is
-stopped when it takes longer than its limit. All of covtype (464,809 rows) and all of kddcup99 (494,021) are for our
-machines alone: LIBSVM takes hours there.
+The divide and conquer machines fit no intercept, as in the paper, and neither does `maxmargin` here: it is our own SVC on
+the same problem, from a cold start. The peers always fit one; on ijcnn1 ours is therefore also run with one.
+`covtype_first` is the file's first 50,000 rows. A peer that takes longer than its limit is stopped. All rows of covtype are
+for our machines alone: the paper gives 83,631 s for LIBSVM there. A model of a level is judged by its accuracy: it solves
+another problem, whose objective would say nothing.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from benchmarks.base import Cell, Experiment, Options, Problem, discover
 
 EARLY, EXACT, COLD = "maxmargin-dc-early", "maxmargin-dc", "maxmargin"
 OURS = (EARLY, EXACT, COLD)
+NAMES = {EARLY: "early", EXACT: "exact", COLD: "`SVC`, cold", "sklearnex-float32": "scikit-learn-intelex"}
 WITH = "with intercept"
 ROWS = {"mnist_round": 20_000, "kddcup99": 50_000}
 TEST_ROWS = {"covtype_first": 20_000}
-WHOLE = {"covtype": (EARLY, EXACT), "kddcup99": (EARLY,)}  # also on all rows
+WHOLE = {"covtype": OURS, "kddcup99": (*OURS, "scikit-learn")}  # also on all rows
+PEER_CACHE = 2000.0
 POLY = {"kernel": "poly", "degree": 3, "C": 2.0, "gamma": 1.0}  # the paper's for covtype
-PEER_LIMIT, POLY_LIMIT, WHOLE_LIMIT = 230.0, 45.0, {"kddcup99": 120.0}
+PEER_LIMIT, POLY_LIMIT, WHOLE_LIMIT = 300.0, 45.0, {"kddcup99": 600.0}
 PAPER = {  # Table 2: seconds and accuracy of early, exact, LIBSVM
     "ijcnn1": "12 s 98.35 %, 41 s 98.69 %, 115 s 98.69 %",
     "covtype": "672 s 96.12 %, 11,414 s 96.15 %, 83,631 s 96.15 %",
@@ -46,9 +48,10 @@ class DC(Experiment):
             for solver in self.chosen_solvers(options):
                 ours = solver in OURS
                 limit = None if ours else PEER_LIMIT
-                problem = Problem("svc", **known[name].kernel, fit_intercept=not ours)
+                same = {"fit_intercept": not ours, "cache_size": 200.0 if ours else PEER_CACHE}
+                problem = Problem("svc", **known[name].kernel, **same)
                 if name == "covtype":
-                    poly = Problem("svc", **POLY, fit_intercept=not ours)
+                    poly = Problem("svc", **POLY, **same)
                     cells.append(Cell(name, solver, poly, 20_000, test_rows=20_000, repeat=1, limit=POLY_LIMIT))
                 else:
                     size = {"rows": ROWS.get(name), "test_rows": TEST_ROWS.get(name)}
@@ -62,8 +65,17 @@ class DC(Experiment):
 
     def report(self, run: dict[str, Any]) -> str:
         same = [r for r in run["records"] if r["label"] != WITH]  # another problem: not in the tables of this one
-        parts = [goal_table(run["records"]), table_2(self, same), report.tables(self, {**run, "records": same})]
+        parts = [settings(run["records"]), goal_table(run["records"]), table_2(self, same)]
+        parts += [report.tables(self, {**run, "records": same})]
         return "\n\n".join(part for part in parts if part)
+
+    def text_table(self, run: dict[str, Any]) -> str:
+        """Table 2 as docs/divide.md shows it."""
+        same = [r for r in run["records"] if r["label"] != WITH]
+        return f"{report.markdown(table_2_lines(self, same, NAMES))}\n\n{report.wrapped(settings(run['records']))}"
+
+    def text_says(self, run: dict[str, Any]) -> str:
+        return report.wrapped(" ".join(sentences(run["records"])))
 
     def text_readme(self, run: dict[str, Any]) -> str:
         """What README says of half a million rows, and of the first 50,000."""
@@ -140,18 +152,76 @@ def _converged(record: Record) -> bool:
 
 
 def table_2(experiment: Experiment, records: list[Record]) -> str:
-    columns = report.columns_of(experiment, records)
-    lines = [["set", *columns, "the paper: early, exact, LIBSVM"]]
-    for name in report.rows_of(records):
-        cells = {r["solver"]: r for r in records if report.row_name(r) == name}
-        one = next(iter(cells.values()))
-        paper = PAPER.get(one["dataset"], "") if one["problem"]["kernel"] == "rbf" else ""
-        kernel = "" if one["problem"]["kernel"] == "rbf" else " polynomial, degree 3"
-        lines.append([name + kernel, *(_time_and_score(cells.get(column)) for column in columns), paper])
     return (
         "## Table 2: seconds and accuracy\n\nThe paper's machine was an Intel at 2.66 GHz; its LIBSVM fits no "
-        "intercept.\n\n" + report.markdown(lines)
+        "intercept.\n\n" + report.markdown(table_2_lines(experiment, records, {}, paper=True))
     )
+
+
+def table_2_lines(
+    experiment: Experiment, records: list[Record], names: dict[str, str], paper: bool = False
+) -> list[list[str]]:
+    columns = report.columns_of(experiment, records)
+    lines = [["set", *(names.get(column, column) for column in columns)]]
+    for row in report.rows_of(records):
+        cells = {r["solver"]: r for r in records if report.row_name(r) == row}
+        kernel = "" if _rbf(next(iter(cells.values()))) else " polynomial, degree 3"
+        lines.append([row + kernel, *(_time_and_score(cells.get(column)) for column in columns)])
+        if paper:
+            one = next(iter(cells.values()))
+            lines[-1].append(PAPER.get(one["dataset"], "") if _rbf(one) else "")
+    if paper:
+        lines[0].append("the paper: early, exact, LIBSVM")
+    return lines
+
+
+def _rbf(record: Record) -> bool:
+    return bool(record["problem"]["kernel"] == "rbf")
+
+
+def settings(records: list[Record]) -> str:
+    """Threads and caches of each program, as they were when this was measured."""
+    words = []
+    for solver in dict.fromkeys(r["solver"] for r in records):
+        mine = [r for r in records if r["solver"] == solver]
+        threads = {1 if solver == "scikit-learn" else r["threads"] for r in mine}
+        caches = {r["problem"]["cache_size"] for r in mine}
+        numbers = [" or ".join(f"{value:,.0f}" for value in sorted(values)) for values in (threads, caches)]
+        words.append(f"{NAMES.get(solver, solver)} {numbers[0]} and {numbers[1]} MB")
+    return f"Threads and kernel cache: {', '.join(words)}."
+
+
+def sentences(records: list[Record]) -> list[str]:
+    """What the table says, in words."""
+    rows: dict[str, dict[str, Record]] = {}
+    for r in records:
+        if r["label"] != WITH and r["status"] == "ok":
+            rows.setdefault(report.row_name(r), {})[r["solver"]] = r
+    known = [cells for cells in rows.values() if EARLY in cells]
+    rows = {f"{cells[EARLY]['dataset']} ({cells[EARLY]['rows']:,} rows)": cells for cells in known}
+    lost = [name for name, cells in rows.items() if min(cells, key=lambda s: cells[s]["best"]) != EARLY]
+    said = ["Early prediction is the fastest model on " + (f"all sets but {report.listed(lost)}." if lost else "all sets.")]
+    points = {name: 100 * (cells[EARLY]["score"] - cells[EXACT]["score"]) for name, cells in rows.items() if EXACT in cells}
+    if points:
+        worst, best = min(points, key=lambda n: points[n]), max(points, key=lambda n: points[n])
+        said.append(
+            f"Its accuracy differs from the exact solution's by {points[worst]:+.2f} points ({worst}) to "
+            f"{points[best]:+.2f} ({best})."
+        )
+    ratios = {n: c[COLD]["best"] / c[EXACT]["best"] for n, c in rows.items() if EXACT in c and COLD in c}
+    faster = [f"{ratio:.2g} times on {name}" for name, ratio in ratios.items() if ratio > 1]
+    slower = [f"{1 / ratio:.2g} times on {name}" for name, ratio in ratios.items() if ratio <= 1]
+    if faster:
+        said.append(f"The exact solution by levels is faster than a cold `SVC` {report.listed(faster)}.")
+    if slower:
+        said.append(f"It is slower than a cold `SVC` {report.listed(slower)}.")
+    plain, with_one = _find(records, "ijcnn1", EXACT), _find(records, "ijcnn1", EXACT, WITH)
+    if plain and with_one and plain["status"] == with_one["status"] == "ok":
+        said.append(
+            f"The paper's machine has no intercept; on ijcnn1 the exact solution has {report.score(plain)} without and "
+            f"{report.score(with_one)} with one (`fit_intercept=True`, {_said(with_one)})."
+        )
+    return said
 
 
 def _time_and_score(record: Record | None) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,7 @@ class _Divided(KernelMachine):
         return super().extra() | {
             "level": float(self.estimator.level_),
             "clusters": float(last["clusters"]),
+            "first_clusters": float(levels["clusters"][0]),
             "bound": float(last["bound"]),
             "n_support": float(last["n_support"]),
             "time_clustering": float(levels["time_clustering"].sum()),
@@ -84,6 +87,42 @@ class DCCoefficients(_Divided):
         best, mine = exact.fit(self.X, self.y).support_, self.estimator.support_
         both = float(len(np.intersect1d(best, mine)))
         return super().extra() | {"precision": both / max(1, len(mine)), "recall": both / max(1, len(best))}
+
+
+class DCConstants(_Divided):
+    """With other constants of clustering than those in use: `options["constants"]`. Each fit has a process of its own."""
+
+    name = "maxmargin-dc-constants"
+
+    def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
+        self.module = importlib.import_module("maxmargin.divide.clustering")
+        options = dict(problem.options)
+        for name, value in options.pop("constants").items():
+            if not hasattr(self.module, name):
+                raise ValueError(f"maxmargin.divide.clustering has no constant {name}")
+            setattr(self.module, name, type(getattr(self.module, name))(value))
+        super().prepare(replace(problem, options=options), X, y, threads)
+
+    def fit(self) -> None:
+        """CPU seconds of one thread, which other programs on the machine disturb less than they do the clock."""
+        start = time.process_time()
+        super().fit()
+        self.cpu = time.process_time() - start
+
+    def extra(self) -> dict[str, float]:
+        names = ("_WIDTHS", "_RESTARTS", "_BALANCE", "_FAR_ABOVE_MEAN", "_SPLIT_SAMPLE")
+        used = {name: float(getattr(self.module, name)) for name in names}
+        return super().extra() | used | {"cpu": self.cpu, "cut": self._cut()}
+
+    def _cut(self) -> float:
+        """The share of the kernel between different rows that the model's clusters cut, on 2,000 rows; NaN at level 0."""
+        router = self.estimator._committee.router
+        if router is None:
+            return float("nan")
+        some = self.X[np.random.default_rng(0).choice(self.X.shape[0], min(2000, self.X.shape[0]), replace=False)]
+        label, gram = router.cluster(some, 1), np.abs(self.estimator._fitted_kernel(some, some))
+        np.fill_diagonal(gram, 0.0)
+        return float(gram[label[:, None] != label[None, :]].sum() / gram.sum())
 
 
 class RandomClusters(KernelMachine):

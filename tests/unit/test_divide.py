@@ -1,18 +1,31 @@
 """Divide and conquer: clusters, Lemma 1, Theorem 1, warm starts and refine, on small data."""
 
+import itertools
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from maxmargin.decomposition.solver import Options, solve
-from maxmargin.divide.clustering import clustering_kernel, gram_matrix, kernel_kmeans, nearest_in, partition
-from maxmargin.divide.early import drained, fit_slope
+from maxmargin.divide.bound import theorem_1
+from maxmargin.divide.clustering import (
+    _WIDTHS,
+    Centers,
+    Partition,
+    clustering_kernel,
+    drained,
+    gram_matrix,
+    kernel_kmeans,
+    nearest_in,
+    partition,
+)
 from maxmargin.divide.levels import DivideAndConquer
 from maxmargin.divide.model import Plan, Problem
 from maxmargin.divide.subproblem import KernelData
 from maxmargin.problem.certificates import certify
 from maxmargin.problem.formulations import c_svc, epsilon_svr
 from maxmargin.problem.kernels import Kernel
-from maxmargin.runtime import Control, run
+from maxmargin.runtime import Control, Deadline, run
 
 TOL = 1e-6
 
@@ -96,9 +109,15 @@ def test_rows_taken_along_have_the_kernel_values_they_had(kernel):
 def test_a_narrow_kernel_is_widened_for_clustering_only_as_far_as_needed():
     X = np.random.default_rng(0).normal(size=(100, 5))
     rows = np.arange(100)
-    assert 0.01 < clustering_kernel(Kernel("rbf", 50.0), X, rows).gamma < 0.5
-    assert clustering_kernel(Kernel("rbf", 1e-3), X, rows).gamma == 1e-3
-    assert clustering_kernel(Kernel("poly", 50.0), X, rows).gamma == 50.0
+    rng = np.random.default_rng(0)
+    widened = clustering_kernel(Kernel("rbf", 50.0), X, rows, rng).gamma
+    assert widened == pytest.approx(_WIDTHS / 10, rel=0.3)  # of two points the squared distance is 2 per feature
+    by_absolute = clustering_kernel(Kernel("laplacian", 50.0), X, rows, rng).gamma
+    assert by_absolute == pytest.approx(_WIDTHS / (5 * 2 / np.sqrt(np.pi)), rel=0.2)
+    assert clustering_kernel(Kernel("rbf", 1e-3), X, rows, rng).gamma == 1e-3
+    assert clustering_kernel(Kernel("poly", 50.0), X, rows, rng).gamma == 50.0
+    in_order = clustering_kernel(Kernel("rbf", 50.0), X[np.argsort(X[:, 0])], rows, rng).gamma
+    assert in_order == pytest.approx(widened, rel=0.3)  # neighbours in a sorted file are no random pairs
 
 
 def test_clusters_far_above_the_mean_are_split_and_routing_follows(monkeypatch):
@@ -213,9 +232,42 @@ def test_known_f_saves_its_computation_and_changes_nothing():
     assert known.objective == pytest.approx(plain.objective, rel=1e-6)
 
 
-def test_slope_recovers_the_model_that_made_the_labels():
-    rng = np.random.default_rng(0)
-    f = rng.normal(size=20000)
-    sign = np.where(rng.random(20000) < 1 / (1 + np.exp(-(2 * f - 0.5))), 1.0, -1.0)
-    assert fit_slope(f, sign, np.ones(20000), -0.5) == pytest.approx(2, abs=0.1)
-    assert 1 < fit_slope(np.abs(f), np.ones(20000), np.ones(20000), -0.5) < 1000  # one class: sure of it, but finite
+@pytest.mark.parametrize("regression", [False, True])
+@pytest.mark.parametrize("m", [8, 20, 40])
+def test_the_bound_of_a_fair_sample_is_that_of_its_population(m, regression):
+    """K = 1 for all pairs, two halves, and a sample with as much of each: the estimate has no error."""
+    n, some = 80, 40  # the population is the even samples
+    label, population = np.repeat([0, 1], 40), np.arange(0, 80, 2)
+    sample = np.concatenate([population[:20][: m // 2], population[20:][: m // 2]])
+    ones = Kernel("callable", function=lambda a, b: np.ones((len(a), len(b))))
+    source = KernelData(np.zeros((n, 1)), ones, np.arange(n), np.float64, 1).source()
+    division = Partition(label, 2, Centers(sample, np.array([len(sample)]), np.zeros(1), np.zeros(1, int)), sample, ones)
+    upper = np.full(n, 3.0)
+    qp = epsilon_svr(np.zeros(n), 0.1, upper, False) if regression else c_svc(np.ones(n), upper, False)
+    place = np.arange(n)[None, :]
+    between = 2 * (some / 2) ** 2  # ordered pairs in different halves of the population
+    expected = 0.5 * 3.0**2 * between * (2 if regression else 1)
+    assert theorem_1(source, division, [Problem(qp, np.arange(n))], place, population) == pytest.approx(expected)
+    # A second problem that has the first quarter and the last of the samples, at another bound, adds its own.
+    chosen = np.r_[np.arange(20), np.arange(60, 80)]
+    half = c_svc(np.ones(40), np.full(40, 1.0), False)
+    places = np.stack([np.arange(n), np.full(n, -1)])
+    places[1, chosen] = np.arange(40)
+    mine = np.isin(sample, chosen)
+    if mine.any() and (label[sample[mine]] == 0).sum() == (label[sample[mine]] == 1).sum():
+        both = theorem_1(source, division, [Problem(qp, np.arange(n)), Problem(half, chosen)], places, population)
+        assert both == pytest.approx(expected + 0.5 * 2 * 10**2)
+
+
+def test_every_problem_has_an_equal_part_of_the_time(monkeypatch):
+    """On a clock that ticks whenever it is asked; none of the problems would ever end."""
+    tick = itertools.count()
+    monkeypatch.setattr("maxmargin.runtime.deadline.time", SimpleNamespace(perf_counter=lambda: next(tick)))
+    X, y = clouds(90)
+    qp = c_svc(y, np.full(90, 1e6), False)
+    problems = [Problem(qp, np.arange(90))] * 4
+    data = KernelData(X, Kernel("rbf", 0.05), np.arange(90), np.float64, 1)
+    plan = Plan(levels=0, deadline=Deadline.after(1000))
+    result = run(DivideAndConquer(problems, data, Options(tol=1e-9, working_set_size=2), plan), Control())
+    assert str(result.status) == "max_time"
+    assert result.iterations.min() > 30 and result.iterations.max() < 1.2 * result.iterations.min()

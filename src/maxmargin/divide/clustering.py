@@ -8,10 +8,9 @@
 
 A centre is its sampled points, so routing a new point is the rule that training used. What the paper leaves open:
 
-- A narrow kernel sees nothing: on covtype with γ = 32 nearly all pairs have K = 0, all points are equally far from all
-  centres, and 64 clusters put 93 % of the kernel's off-diagonal mass between clusters, one cluster with a third of all
-  points. So rbf and laplacian kernels are widened, for clustering only, until the mean distance of two points is one
-  width. Points close under the narrow kernel are close under the wide one, and the 93 % become 9 %.
+- A narrow kernel sees nothing: where nearly all pairs have K = 0 all points are equally far from all centres. So rbf and
+  laplacian kernels are widened, for clustering only, until the distance of two random points is a few widths. Points
+  close under the narrow kernel are close under the wide one.
 - Random labels end in different clusters each time. Coarse levels, where a cut through a dense region costs most, try
   several and keep the one that separates least of the machine's own kernel (the bound of Theorem 1) with least
   imbalance.
@@ -43,7 +42,9 @@ T = TypeVar("T")
 # Nearest centre for some points: (ids, rows of the sampled points, ends, offsets) → cluster per id, in short steps.
 Nearest = Callable[[IntArray, IntArray, IntArray, FloatArray], Steps]
 
-_ITERATIONS = 20
+# Those without a reason of their own were chosen on rows held out of training rows (benchmarks/experiments/dc_constants.py).
+_ITERATIONS = 20  # the paper's
+_WIDTHS = 1.0  # γ d² of two random points, on the average, from which on a kernel is too narrow to cluster with
 _RESTARTS = 8  # of kernel k-means at most; 64 / k of them, as fine levels gain little and take longer
 _BALANCE = 0.02  # separating 2 % of the kernel is worth one more Σ n_c² of equal clusters
 _FAR_ABOVE_MEAN = 2.0  # clusters larger than this many times the mean are split,
@@ -113,18 +114,14 @@ class Partition:
         return np.split(order, np.cumsum(np.bincount(self.label, minlength=self.n_clusters))[:-1])
 
 
-def clustering_kernel(kernel: Kernel, X: Any, rows: IntArray) -> Kernel:
-    """The kernel that clusters are made with: `kernel`, widened as the module says; `rows` are some rows of X.
-
-    Each row is compared with the one before. In sorted data that one is nearer than a random one, and the kernel is
-    widened less: covtype's accuracy was measured so.
-    """
+def clustering_kernel(kernel: Kernel, X: Any, rows: IntArray, rng: np.random.Generator) -> Kernel:
+    """The kernel that clusters are made with: `kernel`, widened as the module says; `rows` are some rows of X."""
     if kernel.name not in ("rbf", "laplacian") or len(rows) < 2:
         return kernel
-    difference = X[rows] - X[np.roll(rows, 1)]
+    difference = X[rows] - X[rng.permutation(rows)]  # the order of rows may have a meaning
     values = np.asarray(difference.data if sp.issparse(difference) else difference, dtype=np.float64)
     mean = float(np.sum(np.abs(values) if kernel.name == "laplacian" else values * values)) / len(rows)
-    return replace(kernel, gamma=min(kernel.gamma, 1.0 / mean)) if mean > 0 else kernel
+    return replace(kernel, gamma=min(kernel.gamma, _WIDTHS / mean)) if mean > 0 else kernel
 
 
 def best_kmeans(gram: FloatArray, kernel: FloatArray, k: int, rng: np.random.Generator) -> Steps:

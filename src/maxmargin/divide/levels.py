@@ -12,7 +12,7 @@
         solve the whole QP from there
 
     stop     as decomposition/solver.py, per QP, to the same tolerance at all levels: the last digits are cheap in small
-             clusters and dear in the whole problem (ten times looser levels made covtype's refine ten times slower)
+             clusters and dear in the whole problem
     cost     level l: n·m kernel values for the clusters, about n·|S|/k^l for the warm starts, and the QPs themselves;
              the final solve n·|S| for f, of which refine has done the part on S
 
@@ -146,7 +146,7 @@ class DivideAndConquer:
         data, own, population = self.data, self.data.source(), self.population
         rng = np.random.default_rng([self.plan.seed, level])
         spread = population[:: max(1, len(population) // 1000)]
-        kernel = clustering_kernel(data.kernel, data.X, data.rows[spread])
+        kernel = clustering_kernel(data.kernel, data.X, data.rows[spread], rng)
         source = own
         if kernel != data.kernel:
             source = KernelData(data.X, kernel, data.rows, data.dtype, data.threads).source()
