@@ -22,7 +22,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tqdm.auto import tqdm
@@ -72,7 +72,7 @@ def run(
                     kept.keep(names[i], begun[i])
                     bar.update()
 
-                _run_group(group, begun, data, folder, header["time_limit"], keep, bar)
+                _run_group(_Sitting(group, begun, data, folder, header["time_limit"], keep), bar)
                 shutil.rmtree(folder)
             records += begun
     judge(records, experiment)
@@ -132,47 +132,43 @@ def next_turn(group: Group, records: list[Record]) -> list[int]:
     return []
 
 
-def _run_group(
-    group: Group,
-    records: list[Record],
-    data: Data,
-    folder: pathlib.Path,
-    limit: float,
-    keep: Callable[[int], None],
-    bar: Any,
-) -> None:
-    """Run cells that share their rows, turn by turn, and fill their records."""
-    solvers = discover("solvers")
-    while todo := next_turn(group, records):
+@dataclass
+class _Sitting:
+    """The cells that share their rows, and what their fits need."""
+
+    group: Group
+    records: list[Record]
+    data: Data
+    folder: pathlib.Path  # where workers find the data
+    limit: float
+    keep: Callable[[int], None]  # called after each fit of cell i
+
+
+def _run_group(sitting: _Sitting, bar: Any) -> None:
+    """Run the cells turn by turn and fill their records."""
+    solvers, records = discover("solvers"), sitting.records
+    while todo := next_turn(sitting.group, records):
         untimed = []
         for i in todo:
-            cell, record = group[i][0], records[i]
+            cell, record = sitting.group[i][0], records[i]
             bar.set_description(f"{cell.dataset} {cell.solver} tol {cell.problem.tol:g}", refresh=False)
-            reason = _why_not(cell, data, solvers, records) if record["turns"] == 0 else None
+            reason = _why_not(cell, sitting.data, solvers, records) if record["turns"] == 0 else None
             if reason:
                 record |= {"status": "skipped", "reason": reason}
-                keep(i)
+                sitting.keep(i)
             elif cell.alone:
-                _run_once(cell, record, data, folder, limit)
-                keep(i)
+                _run_once(cell, record, sitting.data, sitting.folder, sitting.limit)
+                sitting.keep(i)
             else:
                 untimed.append(i)
-        _side_by_side(untimed, group, records, data, folder, limit, keep)
+        _side_by_side(sitting, untimed)
 
 
-def _side_by_side(
-    todo: list[int],
-    group: Group,
-    records: list[Record],
-    data: Data,
-    folder: pathlib.Path,
-    limit: float,
-    keep: Callable[[int], None],
-) -> None:
+def _side_by_side(sitting: _Sitting, todo: list[int]) -> None:
     """Run cells whose time is of no interest, as many at once as there are cores for them."""
     if not todo:
         return
-    width = max(records[i]["threads"] for i in todo)
+    width = max(sitting.records[i]["threads"] for i in todo)
     places: queue.Queue[list[int]] = queue.Queue()
     cores = _cores()
     for first in range(0, max(1, len(cores) - width + 1), width):
@@ -181,10 +177,10 @@ def _side_by_side(
     def run_one(i: int) -> None:
         place = places.get()
         try:
-            _run_once(group[i][0], records[i], data, folder, limit, place)
+            _run_once(sitting.group[i][0], sitting.records[i], sitting.data, sitting.folder, sitting.limit, place)
         finally:
             places.put(place)
-        keep(i)
+        sitting.keep(i)
 
     pool = ThreadPoolExecutor(places.qsize())
     try:
