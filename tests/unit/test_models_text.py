@@ -164,6 +164,18 @@ def test_precomputed_kernels(make, tmp_path) -> None:
         assert np.array_equal(predicted, label) if make not in (SVR, NuSVR) else close(predicted, label)
 
 
+def test_a_model_of_unknown_rows_is_certified_once_they_are_named(tmp_path) -> None:
+    X, y = data([3, 1, 2])
+    model = SVC(C=2.0, tol=1e-6).fit(X, y)
+    maxmargin.save(model, tmp_path / "model", format="libsvm")
+    back = maxmargin.load(tmp_path / "model", n_features=5)
+    with pytest.raises(ValueError, match="training rows of the support vectors"):
+        maxmargin.certify_fit(back, X, y)
+    back.support_ = model.support_
+    found = maxmargin.certify_fit(back.set_params(C=2.0), X, y)
+    assert found.primal == pytest.approx(model.objective_, rel=1e-9) and found.gap <= 1.001 * model.dual_gap_ + 1e-9
+
+
 def test_probabilities_of_libsvm_are_left_out_with_a_word(tmp_path) -> None:
     X, y = data([1, -1])
     trained_by_libsvm(tmp_path / "model", X, y, "-b 1")

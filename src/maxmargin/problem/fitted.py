@@ -63,6 +63,11 @@ def certify_fit(estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike 
     weight = np.ones(n) if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, np.float64), (n,))
     weight = np.maximum(weight, 0)
     if hasattr(estimator, "dual_coef_") and hasattr(estimator, "support_"):
+        if np.min(estimator.support_, initial=0) < 0:  # models/libsvm.py
+            raise ValueError(
+                "certify_fit needs the training rows of the support vectors, which a LIBSVM model file does not name: set "
+                "support_ to them and the parameters to those of the training, or fit again"
+            )
         return _total([*_kernel_certificates(estimator, X, y, weight)])
     if hasattr(estimator, "coef_") and hasattr(estimator, "classes_") and "C" in estimator.get_params(deep=False):
         return _total([*_linear_certificates(estimator, X, y, weight)])

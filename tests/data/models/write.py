@@ -48,7 +48,8 @@ def main() -> None:
         model.fit(sp.csr_matrix(X) if "sparse" in name else X, target)
         maxmargin.save(model, folder / f"{name}.mxm")
         expected["answers"][name] = answers(model, points)
-        expected["report"][name] = [model.status_, repr(float(model.objective_)), repr(float(model.dual_gap_)), len(model.trace_)]
+        numbers = [repr(float(value)) for value in (model.objective_, model.dual_gap_)]
+        expected["report"][name] = [model.status_, *numbers, len(model.trace_)]
     (folder / "expected.json").write_text(json.dumps(expected))
 
 
