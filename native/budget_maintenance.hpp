@@ -1,9 +1,10 @@
 // Budget maintenance: one support vector too many becomes as many as allowed, with a small |w' - w|^2.
 //
-//   merge    the smallest |beta| is merged with the partner of its label that degrades w least. Ties: the newcomer,
-//            then the oldest. A merged beta is at least as long as the longer of the two, so with equal weights the
-//            newcomer is soon always the smallest, and its distances are those its margin was computed from: no kernel
-//            evaluation, no kernel matrix. When nobody shares its label, the smallest that has a partner is merged.
+//   merge    the smallest |beta| is merged with the partner of its label that degrades w least, or dropped if the drop
+//            rule is on and no partner is of any use (budget_merging.hpp). Ties: the newcomer, then the oldest. A merged beta
+//            is at least as long as the longer of the two, so with equal weights the newcomer is soon always the
+//            smallest, and its distances are those its margin was computed from: no kernel evaluation, no kernel matrix.
+//            When nobody shares its label, the smallest that has a partner is merged.
 //   remove   the smallest |beta| leaves, the oldest on ties.
 //   project  as remove, after its contribution is projected onto the span of the others.
 #pragma once
@@ -31,16 +32,21 @@ class Stopwatch {
   Clock::time_point last_ = Clock::now();
 };
 
+struct Rules {
+  Maintenance how;
+  Search search;
+  std::shared_ptr<const MergeTable> table;
+  bool drop, audit;
+};
+
 template <class Real>
 class Maintainer {
  public:
-  Maintainer(Model<Real>& model, Maintenance how, Search search, std::shared_ptr<const MergeTable> table, bool audit)
+  Maintainer(Model<Real>& model, const Rules& rules)
       : model_(model),
-        how_(how),
-        method_(search),
-        audit_(audit),
+        rules_(rules),
         candidates_(model.padded),
-        search_(std::move(table), model.padded),
+        search_(rules.table, model.padded),
         row_(model.padded),
         point_(model.panels.features()) {}
 
@@ -48,7 +54,7 @@ class Maintainer {
   void add(const Real* x, const Real* t, const double* delta, std::int32_t label) {
     Stopwatch watch;
     const double searched = model_.counters.search_seconds;
-    if (how_ == Maintenance::kMerge) {
+    if (rules_.how == Maintenance::kMerge) {
       if (!absorb(x, t, delta, label)) {
         model_.insert(x, delta, label);
         merge_smallest();
@@ -131,7 +137,7 @@ class Maintainer {
     for (index_t j = 1; j < model_.count; ++j)
       if (model_.smaller(j, i)) i = j;
     const double size = model_.size[i];
-    if (how_ == Maintenance::kProject) {
+    if (rules_.how == Maintenance::kProject) {
       model_.counters.degradation += project(i);
       model_.counters.projections += 1;
     } else {
@@ -217,10 +223,11 @@ class Maintainer {
     Real *ratio = candidates_.ratio.data(), *rho = candidates_.rho.data();
     const Real* sizes = model_.size.data();
     const std::int32_t* labels = model_.label.data();
-    const Real inverse = Real(1 / size);
+    const Real inverse = Real(std::min(1 / size, double(kLongest<Real>)));
 #pragma omp simd
     for (index_t j = 0; j < n; ++j) {
-      ratio[j] = labels[j] == label ? sizes[j] * inverse : Real(0);
+      const Real times = sizes[j] * inverse;
+      ratio[j] = labels[j] == label ? (times < kLongest<Real> ? times : kLongest<Real>) : Real(0);
       rho[j] = 1;
     }
     if (self >= 0) ratio[self] = 0;
@@ -240,17 +247,15 @@ class Maintainer {
 
   Choice choose(const Real* t) {
     Stopwatch watch;
-    if (audit_) {
-      audit(t);
+    Partner partner = search_.find(rules_.search, candidates_);
+    if (rules_.drop && partner.slot >= 0 && partner.score > kUseless) partner.slot = kRemove;
+    model_.counters.search_seconds += watch.lap();
+    if (partner.slot < 0) return {partner.slot, 0, 0, 0, 0};
+    if (rules_.audit) {
+      audit();
       audited_ += watch.lap();
     }
-    const Partner partner = search_.find(method_, candidates_);
-    if (partner.slot < 0) {
-      model_.counters.search_seconds += watch.lap();
-      return {partner.slot, 0, 0, 0, 0};
-    }
     const double h = partner.h, tj = t[partner.slot];
-    model_.counters.search_seconds += watch.lap();
     return {partner.slot, h, std::exp(-tj * (1 - h) * (1 - h)), std::exp(-tj * h * h), partner.score};
   }
 
@@ -262,29 +267,27 @@ class Maintainer {
     model_.counters.degradation += choice.score * size * size;
   }
 
-  // The same event by every method: do they agree, and by which factor is each above the least degradation?
-  void audit(const Real* t) {
-    const Search methods[] = {Search::kGoldenPrecise, Search::kGolden, Search::kLookupWd};
-    index_t slot[3];
-    double value[3];
-    for (int i = 0; i < 3; ++i) {
-      const Partner partner = search_.find(methods[i], candidates_);
-      const index_t j = slot[i] = partner.slot;
-      value[i] = j < 0 ? 1.0 : degradation(t[j], partner.h, candidates_.ratio[j], candidates_.rho[j]);
-    }
+  // The merge at hand by every method, without the drop rule: which partners, and what each really costs.
+  void audit() {
+    const Partner precise = search_.find(Search::kGoldenPrecise, candidates_);
+    const Partner golden = search_.find(Search::kGolden, candidates_);
+    const Partner lookup = search_.find(Search::kLookupWd, candidates_);
     Counters& counters = model_.counters;
     counters.audits += 1;
-    counters.same_gss_precise += slot[1] == slot[0];
-    counters.same_wd_precise += slot[2] == slot[0];
-    counters.same_wd_gss += slot[2] == slot[1];
-    counters.factor_gss += value[0] > 0 ? value[1] / value[0] : 1.0;
-    counters.factor_wd += value[0] > 0 ? value[2] / value[0] : 1.0;
+    counters.same_gss_precise += golden.slot == precise.slot;
+    counters.same_wd_precise += lookup.slot == precise.slot;
+    counters.same_wd_gss += lookup.slot == golden.slot;
+    counters.factor_gss += precise.score > 0 ? golden.score / precise.score : 1.0;
+    counters.factor_wd += precise.score > 0 ? lookup.score / precise.score : 1.0;
+    counters.useless_gss += golden.score > kUseless;
+    counters.useless_wd += lookup.score > kUseless;
+    counters.total_precise += precise.score;
+    counters.total_gss += golden.score;
+    counters.total_wd += lookup.score;
   }
 
   Model<Real>& model_;
-  const Maintenance how_;
-  const Search method_;
-  const bool audit_;
+  const Rules rules_;
   double audited_ = 0;  // seconds of the audit in this event, which are nobody's
   Candidates<Real> candidates_;
   PartnerSearch<Real> search_;

@@ -16,11 +16,14 @@
 // which is the same equation with sinh(a) / (cosh(a) + rho) for tanh(a/2), a = -ln(x): also concave, so Newton's method
 // from h = 0 rises monotonically to the smallest root.
 //
-// Tables: WD = p^2 (1-kappa)^2 G(m, v), v = t/(4+t). G is smooth and lies between 1/2 and 2 on the whole half square, so
-// WD is exact to the table's relative error as kappa -> 1 and exactly p^2 as kappa -> 0; p^2 is common to all partners.
-// When even the best partner leaves all but 1e-4 of p^2, the merge is a removal in all but name, and is made one: which
-// of many equally useless partners came first would be up to rounding. The tables are for rho = 1; with several outputs
-// rho is a third parameter, and kLookupWd takes Newton steps for all candidates side by side instead.
+// Tables. Scaled, ours: WD = p^2 (1-kappa)^2 G(m, v), v = t/(4+t). G is smooth and lies between 1/2 and 2 on the whole
+// half square, so WD is exact to the table's relative error as kappa -> 1 and exactly p^2 as kappa -> 0; p^2 is common to
+// all partners. Uniform, the paper's: WD = (p+q)^2 W(m, kappa) on the whole unit square. Both are for rho = 1; with
+// several outputs rho is a third parameter, and kLookupWd takes Newton steps for all candidates side by side instead.
+// The paper does not say which h the pair chosen by kLookupWd is merged with; here it is solved for, with either table.
+//
+// Drop rule, ours, which can be turned off: when even the best partner leaves all but 1e-4 of p^2, the merge is a removal
+// in all but name, and is made one: which of many equally useless partners came first would be up to rounding.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -35,18 +38,19 @@ namespace maxmargin::budget {
 
 enum class Search : int { kLookupWd = 0, kLookupH = 1, kGolden = 2, kGoldenPrecise = 3 };
 
-// G and h on a grid: row a is m = a / (2 (size - 1)), column b is v = b / (size - 1).
+// G and h on a grid: row a is m = a / (2 (size - 1)), column b is v = b / (size - 1). If uniform, W and h: row a is
+// m = a / (size - 1), column b is kappa = b / (size - 1).
 struct MergeTable {
   int size;
+  bool uniform;
   std::vector<float> degradation, mixing;
 };
 
-// WD / p^2 at a given h.
-inline double degradation(double t, double h, double ratio, double rho) {
-  const double k1 = std::exp(-t * (1 - h) * (1 - h)), k2 = std::exp(-t * h * h);
-  // Differences that vanish with t are formed by expm1, so that nothing cancels as kappa -> 1.
-  return -std::expm1(-2 * t * (1 - h) * (1 - h)) - ratio * ratio * std::expm1(-2 * t * h * h) +
-         2 * rho * ratio * k1 * k2 * std::expm1(-2 * t * h * (1 - h));
+// WD / p^2 at a given h. Differences that vanish with t, or with h for a large ratio, are formed without cancellation.
+[[gnu::always_inline]] inline double degradation(double t, double h, double ratio, double rho) {
+  const double far = t * (1 - h) * (1 - h), near = t * h * h;
+  return one_minus_exp(2 * far) + ratio * ratio * one_minus_exp(2 * near) -
+         2 * rho * ratio * exp_minus(far + near) * one_minus_exp(2 * t * h * (1 - h));
 }
 
 // The optimal h for rho = 1.
@@ -66,10 +70,13 @@ inline double exact_mixing(double t, double ratio) {
 
 constexpr index_t kRemove = -2;
 constexpr double kUseless = 1 - 1e-4;
+// Largest ratio that is told from infinity: its square is a number, and h is 0 to any precision.
+template <class Real>
+constexpr Real kLongest = sizeof(Real) == 4 ? Real(1e30) : Real(1e150);
 
 struct Partner {
   index_t slot = -1;  // -1: nobody has the label; kRemove: no partner is of any use
-  double score = std::numeric_limits<double>::infinity();  // WD / p^2
+  double score = std::numeric_limits<double>::infinity();  // WD / p^2 at this h
   double h = 0;
 };
 
@@ -88,12 +95,12 @@ template <class Real>
 class PartnerSearch {
  public:
   PartnerSearch(std::shared_ptr<const MergeTable> table, index_t slots)
-      : table_(std::move(table)), slots_(slots), offset_(slots), wm_(slots), wv_(slots), d2_(slots), h_(slots),
-        score_(slots) {}
+      : table_(std::move(table)), offset_(slots), wm_(slots), wv_(slots), d2_(slots), h_(slots), score_(slots) {}
 
+  // The partner of least degradation as this method sees it; `score` is what merging with it at its h really costs.
   Partner find(Search method, const Candidates<Real>& c) {
     Partner best = search(method, c);
-    if (best.slot >= 0 && best.score > kUseless) best = {kRemove, 1.0, 0.0};
+    if (best.slot >= 0) best.score = degradation(c.t[best.slot], best.h, c.ratio[best.slot], c.rho[best.slot]);
     return best;
   }
 
@@ -119,7 +126,9 @@ class PartnerSearch {
   static constexpr int kNewtonSteps = 4;
   static constexpr Real kLeastSlope = Real(1e-3);  // the slope vanishes at the double root alone
 
+  // Cell and place in the cell of every candidate, and (1-kappa)^2 for the scaled table.
   void locate(const Candidates<Real>& c) {
+    if (table_->uniform) return locate_uniform(c);
     const int n = table_->size;
     const Real scale = Real(n - 1);
     const Real* t = c.t;
@@ -144,6 +153,26 @@ class PartnerSearch {
     }
   }
 
+  void locate_uniform(const Candidates<Real>& c) {
+    const int n = table_->size;
+    const Real scale = Real(n - 1);
+    const Real* t = c.t;
+    const Real* ratio = c.ratio.data();
+    int* offset = offset_.data();
+    Real *wm = wm_.data(), *wv = wv_.data();
+#pragma omp simd
+    for (index_t j = 0; j < c.slots; ++j) {
+      const Real m = scale / (1 + (ratio[j] > 1 ? ratio[j] : Real(1)));
+      const Real column = exp_minus(t[j]) * scale;
+      int a = int(m), b = int(column);
+      a = a < n - 2 ? a : n - 2;
+      b = b < n - 2 ? b : n - 2;
+      offset[j] = a * n + b;
+      wm[j] = m - Real(a);
+      wv[j] = column - Real(b);
+    }
+  }
+
   Real bilinear(const float* cell, Real wm, Real wv) const {
     const float* below = cell + table_->size;
     const Real first = cell[0] + wv * (cell[1] - cell[0]);
@@ -154,17 +183,18 @@ class PartnerSearch {
   Partner lookup_degradation(const Candidates<Real>& c) {
     locate(c);
     const float* table = table_->degradation.data();
+    const bool uniform = table_->uniform;
     Partner best;
-    Real lowest = std::numeric_limits<Real>::infinity();
+    double lowest = std::numeric_limits<double>::infinity();
     for (index_t j = 0; j < c.slots; ++j) {
       if (!(c.ratio[j] > 0)) continue;
-      const Real score = d2_[j] * bilinear(table + offset_[j], wm_[j], wv_[j]);
+      const double sum = 1 + double(c.ratio[j]), factor = uniform ? sum * sum : double(d2_[j]);
+      const double score = factor * double(bilinear(table + offset_[j], wm_[j], wv_[j]));
       if (score < lowest) {
         lowest = score;
         best.slot = j;
       }
     }
-    best.score = lowest;
     if (best.slot >= 0) best.h = exact_mixing(c.t[best.slot], c.ratio[best.slot]);
     return best;
   }
@@ -201,10 +231,8 @@ class PartnerSearch {
     double* score = score_.data();
 #pragma omp simd
     for (index_t j = 0; j < c.slots; ++j) {
-      const double t = t_[j], h = h_in[j], r = ratio_[j], rho = rho_[j];
-      const double k1 = exp_minus(t * (1 - h) * (1 - h)), k2 = exp_minus(t * h * h);
-      const double wd = 1 + r * r + 2 * rho * r * exp_minus(t) - (k1 * k1 + r * r * k2 * k2 + 2 * rho * r * k1 * k2);
-      score[j] = r > 0 ? wd : std::numeric_limits<double>::infinity();
+      const double wd = degradation(t_[j], h_in[j], ratio_[j], rho_[j]);
+      score[j] = ratio_[j] > 0 ? wd : std::numeric_limits<double>::infinity();
     }
     Partner best;
     for (index_t j = 0; j < c.slots; ++j)
@@ -251,7 +279,6 @@ class PartnerSearch {
   }
 
   std::shared_ptr<const MergeTable> table_;
-  index_t slots_;
   Aligned<int> offset_;
   Aligned<Real> wm_, wv_, d2_;
   Aligned<double> h_, score_;

@@ -3,7 +3,7 @@
 //     w = 1/(lambda t) sum_j beta_j phi(s_j)        t: steps taken
 //
 // Kept as beta with one scale, the shrinking of every step costs nothing. Slots 0..count-1 are in use; one more than
-// the budget exists, for the moment between insertion and budget maintenance. beta has one row per output.
+// the budget may fill, for the moment between insertion and budget maintenance. beta has one row per output.
 //
 // Average of the iterates since step t0, each weighted by its number t:  sum t w_t / sum t = sum beta(t) / (lambda sum t).
 // The sum of beta is kept lazily, sum = window + beta * t, so that a step touches only coefficients that change; merging
@@ -26,17 +26,25 @@ struct Counters {
   double degradation = 0;                    // sum of |w' - w|^2 in units of beta^2
   double loss = 0, correct = 0, weight = 0;  // running: each sample is judged before the model learns from it
   double search_seconds = 0, merge_seconds = 0;
-  // Audit: the same event decided by every method; factors are WD over that of the precise search.
+  // Audit: the same merge decided by every method. Factors are WD over that of the precise search, summed; totals are
+  // WD in units of the smaller coefficient's square, summed; useless: what the drop rule would have dropped.
   double audits = 0, same_wd_precise = 0, same_gss_precise = 0, same_wd_gss = 0, factor_wd = 0, factor_gss = 0;
+  double useless_wd = 0, useless_gss = 0, total_precise = 0, total_wd = 0, total_gss = 0;
+};
+
+// `slots` of the budget are enough for the rows to come: they decide what is allocated, and nothing else.
+struct Shape {
+  index_t budget, slots, features, outputs;
 };
 
 template <class Real>
 struct Model {
-  Model(index_t budget, index_t features, index_t outputs, double gamma)
-      : budget(budget),
-        outputs(outputs),
+  Model(const Shape& shape, double gamma)
+      : budget(shape.budget),
+        slots(shape.slots),
+        outputs(shape.outputs),
         gamma(Real(gamma)),
-        panels(budget + 1, features),
+        panels(shape.slots + 1, shape.features),
         padded(panels.count() * kPanelLanes),
         coef(outputs * padded),
         beta(outputs * padded),
@@ -82,6 +90,7 @@ struct Model {
   bool smaller(index_t a, index_t b) const { return size[a] < size[b] || (size[a] == size[b] && born[a] < born[b]); }
 
   void insert(const Real* x, const double* delta, std::int32_t with_label) {
+    if (count > slots) throw std::length_error("budget: more rows came than slots were made for");
     const index_t slot = count++;
     panels.set(slot, x);
     for (index_t c = 0; c < outputs; ++c) set_beta(c * padded + slot, delta[c], 0);
@@ -132,7 +141,7 @@ struct Model {
   }
 
   static constexpr double kWindowGrowth = 1.05, kWindowMoves = 1;  // measured: longer averages are worse
-  const index_t budget, outputs;
+  const index_t budget, slots, outputs;
   const Real gamma;
   Panels<Real> panels;
   const index_t padded;

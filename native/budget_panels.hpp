@@ -5,7 +5,7 @@
 //
 // A sample is a dense row, or the non-zeros of a CSR row. Dense rows use sums of squared differences (no cancellation,
 // whatever the offset of the data); sparse rows cost only their non-zeros by |x|^2 + |s|^2 - 2 x.s, clamped at 0. Where
-// that would blur t by more than 1e-4, because |x| is large for this precision, a sparse row is measured as a dense one.
+// that would blur t by more than 1e-4 (float) or 1e-9 (double), because |x| is large, a row is measured as a dense one.
 // (A short row needs no such care: where |s| alone is large, t is so large that the kernel vanishes.)
 // Every lane adds over the features in the same order with one accumulator, however samples and panels are blocked:
 // a value does not depend on the block it was computed in. Overflow gives kFar, never infinity or NaN.
@@ -21,7 +21,7 @@ namespace maxmargin::budget {
 
 constexpr double kFar = 1e30;  // exp(-kFar) is 0, and t / (4 + t) is 1
 template <class Real>
-constexpr Real kBlurred = sizeof(Real) == 4 ? Real(1e3) : Real(1e12);  // gamma |x|^2 from which on: 1e-4 / epsilon
+constexpr Real kBlurred = sizeof(Real) == 4 ? Real(1e3) : Real(1e6);  // gamma |x|^2 from which on
 
 template <class Real>
 struct DenseSample {

@@ -47,20 +47,18 @@ class Sgd {
  public:
   static constexpr int kSamples = 8;  // their t rows (8 x 512 floats) stay in L1
 
-  Sgd(index_t budget, index_t features, index_t outputs, double gamma, double lambda, bool intercept, Maintenance how,
-      Search search, std::shared_ptr<const MergeTable> table, bool audit)
-      : model_(budget, features, outputs, gamma),
-        maintainer_(model_, how, search, std::move(table), audit),
+  Sgd(const Shape& shape, double gamma, double lambda, bool intercept, const Rules& rules)
+      : model_(shape, gamma),
+        maintainer_(model_, rules),
         lambda_(lambda),
         intercept_(intercept),
         block_(std::size_t(kSamples) * model_.padded),
         kernel_(model_.padded),
-        output_(outputs),
-        delta_(outputs) {}
+        output_(shape.outputs),
+        delta_(shape.outputs) {}
   Sgd(const Sgd&) = delete;  // the maintainer refers to the model
 
   Model<Real>& model() { return model_; }
-  double lambda() const { return lambda_; }
 
   // Steps on the rows order[0..n) of x. Labels and weights are indexed by row; label 1 of a single output is +1.
   template <class View>

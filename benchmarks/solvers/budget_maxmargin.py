@@ -50,7 +50,7 @@ class Budget(Solver):
         timings = self.estimator.timings_
         out = {key: float(value) for key, value in self.estimator.merging_.items()}
         out |= {"epochs": float(self.estimator.n_iter_), "time_refit": float(timings.get("refit", 0.0))}
-        out["time_training"] = float(timings["total"]) - out["time_refit"]
+        out["time_training"] = float(timings["total"]) - out["time_refit"] - float(timings["objective"])
         return out
 
 

@@ -344,15 +344,19 @@ def descent_epoch(x: Matrix, active: Annotated[NDArray[numpy.int64], dict(shape=
     """
 
 class MergeTable:
-    """G and h of the merging problem on a square grid."""
+    """
+    Degradation and h of the merging problem on a square grid: the scaled layout, or the uniform one of the paper.
+    """
 
-    def __init__(self, degradation: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], mixing: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None: ...
+    def __init__(self, degradation: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], mixing: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], uniform: bool) -> None: ...
 
 class BudgetSgd32:
     """Budgeted stochastic gradient descent: model, counters and steps."""
 
-    def __init__(self, budget: int, features: int, outputs: int, gamma: float, lam: float, intercept: bool, maintenance: int, search: int, table: MergeTable | None, audit: bool) -> None:
-        """The table may be None where nothing is looked up."""
+    def __init__(self, budget: int, slots: int, features: int, outputs: int, gamma: float, lam: float, intercept: bool, maintenance: int, search: int, table: MergeTable | None, drop: bool, audit: bool) -> None:
+        """
+        The table may be None where nothing is looked up. `slots` of the budget will do for the rows to come.
+        """
 
     def run(self, x: Matrix, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """
@@ -365,31 +369,35 @@ class BudgetSgd32:
     def restore(self, centres: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], windows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], label: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], born: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """Take up the state of an earlier run."""
 
-    def counters(self) -> dict[str, float]:
-        """What happened so far."""
+    def take_counters(self) -> dict[str, float]:
+        """What happened since they were taken last."""
 
     @property
     def count(self) -> int: ...
 
 @overload
-def budget_decide(x: Matrix, centres: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], gamma: float, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None: ...
+def budget_decide(x: Matrix, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], centres: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], gamma: float, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None: ...
 
 @overload
-def budget_decide(x: Matrix, centres: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], gamma: float, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
-    """out[i, c] = sum_j coef[c, j] exp(-gamma |x_i - centre_j|^2)."""
+def budget_decide(x: Matrix, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], centres: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], gamma: float, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """out[i, c] = sum_j coef[c, j] exp(-gamma |x_rows[i] - centre_j|^2)."""
 
 @overload
-def budget_kernel(x: Matrix, centres: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], gamma: float, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None: ...
+def budget_kernel(x: Matrix, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], centres: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], gamma: float, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu')], threads: int) -> None: ...
 
 @overload
-def budget_kernel(x: Matrix, centres: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], gamma: float, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
-    """out[i, j] = exp(-gamma |x_i - centre_j|^2)."""
+def budget_kernel(x: Matrix, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], centres: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], gamma: float, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device='cpu')], threads: int) -> None:
+    """
+    out[i, j] = exp(-gamma |x_rows[i] - centre_j|^2); the entries of a row of out must be neighbours.
+    """
 
 class BudgetSgd64:
     """Budgeted stochastic gradient descent: model, counters and steps."""
 
-    def __init__(self, budget: int, features: int, outputs: int, gamma: float, lam: float, intercept: bool, maintenance: int, search: int, table: MergeTable | None, audit: bool) -> None:
-        """The table may be None where nothing is looked up."""
+    def __init__(self, budget: int, slots: int, features: int, outputs: int, gamma: float, lam: float, intercept: bool, maintenance: int, search: int, table: MergeTable | None, drop: bool, audit: bool) -> None:
+        """
+        The table may be None where nothing is looked up. `slots` of the budget will do for the rows to come.
+        """
 
     def run(self, x: Matrix, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """
@@ -402,8 +410,8 @@ class BudgetSgd64:
     def restore(self, centres: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], windows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], label: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], born: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """Take up the state of an earlier run."""
 
-    def counters(self) -> dict[str, float]:
-        """What happened so far."""
+    def take_counters(self) -> dict[str, float]:
+        """What happened since they were taken last."""
 
     @property
     def count(self) -> int: ...

@@ -340,7 +340,7 @@ def test_ctrl_c_while_the_objective_is_computed_keeps_the_model(moons, monkeypat
         signal.raise_signal(signal.SIGINT)
         return decision_values(*args)
 
-    monkeypatch.setattr("maxmargin.estimators.budget.decision_values", interrupted)
+    monkeypatch.setattr("maxmargin.budget.objective.decision_values", interrupted)
     model = BudgetSVC(budget=20, epochs=2)
     with pytest.warns(ConvergenceWarning, match="interrupted|complete"):
         model.fit(X, y)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from maxmargin.budget.merging import grids, merge_table, merged_size, optimal_h, weight_degradation
+from maxmargin.budget.merging import merge_table, merged_size, optimal_h, scaled_grids, weight_degradation
 
 
 def best_by_search(m, t):
@@ -38,7 +38,7 @@ def test_optimal_h_is_the_global_maximum(m, t):
 @pytest.mark.parametrize("t", [1e-4, 1e-2, 0.3, 1.0, 1.99, 2.01, 2.5, 4.0, 7.0])
 def test_tables_over_the_whole_half_square(t):
     """kappa → 1 and m = ½ included. The paper's table is wrong by a factor of 25 at kappa = 0.9999."""
-    g, h = grids(400)
+    g, h = scaled_grids(400)
     for m in [0.0007, 0.01, 0.11, 0.25, 0.333, 0.42, 0.4999, 0.5]:
         exact_h = float(optimal_h(m, t))
         exact = float(weight_degradation(m, t, exact_h))

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH
-from maxmargin.budget.merging import merge_table, optimal_h, weight_degradation
+from maxmargin.budget.merging import merge_table
 from maxmargin.budget.model import Options, decision_values, model_coefficients, refitted_state
 from maxmargin.budget.sgd import Batch, BudgetSolver
 from maxmargin.runtime import Control, Status, run
@@ -27,56 +27,6 @@ def train(x, labels, *, budget, passes=1, weights=None, outputs=1, gamma=0.5, C=
     return run(BudgetSolver(opts, epochs), Control()), opts
 
 
-class Reference:
-    """Budgeted Pegasos with merging, one sample at a time, every kernel value from scratch."""
-
-    def __init__(self, budget, gamma, lam):
-        self.budget, self.gamma, self.lam = budget, gamma, lam
-        self.x, self.beta, self.t = [], [], 0
-        self.lost = 0.0
-
-    def distances(self, z):
-        return self.gamma * np.array([np.sum((s - z) ** 2) for s in self.x])
-
-    def step(self, z, y, weight=1.0):
-        t = self.distances(z)
-        f = np.sum(np.array(self.beta) * np.exp(-t)) / (self.lam * self.t) if self.t else 0.0
-        self.t += 1
-        if y * f >= 1:
-            return
-        self.x.append(z)
-        self.beta.append(y * weight)
-        if len(self.x) > self.budget:
-            self.merge()
-
-    def merge(self):
-        size = np.abs(self.beta)
-        i = max(j for j in range(len(size)) if size[j] <= size.min())  # ties: the newcomer, which is last
-        same = [j for j in range(len(size)) if j != i and self.beta[j] * self.beta[i] > 0]
-        t = self.distances(self.x[i])
-        m = {j: size[i] / (size[i] + size[j]) for j in same}
-        loss = {j: (size[i] + size[j]) ** 2 * weight_degradation(m[j], t[j], optimal_h(m[j], t[j])) for j in same}
-        j = min(same, key=lambda k: (loss[k], k))
-        h = float(optimal_h(m[j], t[j]))
-        self.beta[j] = self.beta[i] * np.exp(-t[j] * (1 - h) ** 2) + self.beta[j] * np.exp(-t[j] * h**2)
-        self.x[j] = h * self.x[i] + (1 - h) * self.x[j]
-        self.lost += loss[j]
-        del self.x[i], self.beta[i]
-
-
-def test_merging_equals_the_reference_step_for_step():
-    x, labels = blobs()
-    result, options = train(x, labels, budget=20, passes=2, grid_size=2000)
-    reference = Reference(20, options.gamma, options.lam)
-    for _ in range(2):
-        for z, label in zip(x, labels):
-            reference.step(z, 2.0 * label - 1)
-    np.testing.assert_allclose(result.centres, reference.x, atol=1e-9)
-    np.testing.assert_allclose(result.state["beta"][0], reference.beta, rtol=1e-9)
-    assert result.counters["merges"] > 100
-    assert result.counters["degradation"] == pytest.approx(reference.lost, rel=1e-3)
-
-
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("double", [True, False])
 def test_large_budget_is_plain_pegasos(form, double):
@@ -84,11 +34,16 @@ def test_large_budget_is_plain_pegasos(form, double):
     x = x.astype(np.float64 if double else np.float32)
     weights = np.random.default_rng(1).uniform(0.5, 2, len(labels))
     result, options = train(form(x), labels, budget=1000, weights=weights, double=double)
-    reference = Reference(1000, options.gamma, options.lam)
+    points, beta, t = [], [], 0
     for z, label, weight in zip(x.astype(np.float64), labels, weights):
-        reference.step(z, 2.0 * label - 1, weight)
-    np.testing.assert_array_equal(result.centres, np.array(reference.x, dtype=x.dtype))
-    np.testing.assert_allclose(result.coef[0], np.array(reference.beta) / (options.lam * reference.t), rtol=1e-12)
+        y = 2.0 * label - 1
+        f = sum(b * np.exp(-options.gamma * np.sum((s - z) ** 2)) for s, b in zip(points, beta))
+        if t == 0 or y * f / (options.lam * t) < 1:
+            points.append(z)
+            beta.append(y * weight)
+        t += 1
+    np.testing.assert_array_equal(result.centres, np.array(points, dtype=x.dtype))
+    np.testing.assert_allclose(result.coef[0], np.array(beta) / (options.lam * t), rtol=1e-12)
     assert result.counters["merges"] == 0 and result.status is Status.COMPLETED
 
 
@@ -115,16 +70,6 @@ def test_search_methods_decide_alike(search, outputs):
         np.testing.assert_allclose(other.centres, precise.centres, atol=2e-3)
     factor = other.counters["degradation"] / precise.counters["degradation"]
     assert 0.8 < factor < 1.25
-
-
-def test_audit_counts_what_the_paper_reports():
-    x, labels = blobs(600, d=6)
-    result, _ = train(x, labels, budget=30, passes=3, audit=True)
-    counters = result.counters
-    assert counters["audits"] == counters["merges"] + counters["removals"] > 100
-    assert counters["same_wd_precise"] / counters["audits"] > 0.99
-    assert 1 - 1e-6 <= counters["factor_wd"] / counters["audits"] < 1.001
-    assert counters["factor_gss"] / counters["audits"] > 1
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
@@ -250,7 +195,7 @@ def test_a_refitted_state_is_the_refitted_model(outputs, averaging):
 )
 def test_tables_are_built_only_where_they_are_read(monkeypatch, options, read):
     built = []
-    monkeypatch.setattr("maxmargin.budget.sgd.merge_table", lambda size: built.append(size) or merge_table(size))
+    monkeypatch.setattr("maxmargin.budget.sgd.merge_table", lambda *key: built.append(key) or merge_table(*key))
     x, labels = blobs(100, classes=options.get("outputs", 2))
     train(x, labels, budget=5, **options)
     assert bool(built) == read
@@ -281,8 +226,8 @@ def test_decision_values(double):
     result, opts = train(x, labels, budget=40, outputs=3, double=double)
     gram = np.exp(-opts.gamma * ((x[:, None] - result.centres[None].astype(float)) ** 2).sum(-1))
     for form in (x, x.astype(np.float32), sp.csr_matrix(x), sp.csr_array(x)):
-        values = decision_values(form, result.centres, result.coef, result.intercept, opts.gamma, 2)
+        values = decision_values(form, np.arange(203), result.centres, result.coef, result.intercept, opts.gamma, 2)
         scale = np.abs(result.coef).sum()
         np.testing.assert_allclose(values, gram @ result.coef.T, atol=scale * (1e-12 if double and form is x else 2e-6))
-        alone = decision_values(form[5:6], result.centres, result.coef, result.intercept, opts.gamma, 1)
+        alone = decision_values(form, np.array([5]), result.centres, result.coef, result.intercept, opts.gamma, 1)
         np.testing.assert_array_equal(alone[0], values[5])

@@ -36,12 +36,27 @@ def chunk_source(chunks: Chunks, passes: int) -> Callable[[], Iterator[Chunk]]:
 
 
 def chunk_visits(chunk: Chunk) -> int:
-    """Rows of a chunk that count, whatever it is made of: weights are checked later, zeros need no visit."""
-    x, _, weight = chunk
-    rows = int(x.shape[0]) if hasattr(x, "shape") else len(x)
+    """Rows of a chunk that count, whatever it is made of: zeros need no visit.
+
+    What is not well formed counts as if it were, so that it is not skipped but judged.
+    """
+    x, y, weight = chunk
+    rows = _rows(x)
+    if rows == 0:
+        return 0 if _rows(y) == 0 else 1
     if weight is None:
         return rows
-    return int(np.count_nonzero(weight)) if np.ndim(weight) else rows * bool(weight)
+    if not np.ndim(weight):
+        return rows * bool(weight)
+    return int(np.count_nonzero(weight)) if np.shape(weight) == (rows,) else rows
+
+
+def _rows(x: Any) -> int:
+    """Rows of an array, a sparse matrix, a frame or a list; 1 of what is none of these."""
+    shape = getattr(x, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if len(shape) else 1
+    return len(x) if hasattr(x, "__len__") else 1
 
 
 def _iterator(chunks: Any) -> Iterator[Any]:

@@ -11,18 +11,21 @@ s'(h) = 0 reads, with h = 1/(1 + exp(a)) and b = ln((1-m)/m):
 
     a = b + t·tanh(a/2)                                         largest root: Newton from a = b + t falls onto it
 
-Tables. WD vanishes like (1-kappa)² as kappa → 1 and like m² as m → 0; a table of WD itself is wrong by large factors
-there. Stored is G = WD / (m·(1-kappa))² on a uniform grid in m ∈ [0, ½] and v = t/(4+t) ∈ [0, 1]. G stays between ½
-and 2: G(m, 0) = 2·(1-m)², G(m, 1) = 1. Comparing partners of x_i needs only (1-kappa)²·G: alpha_i² is common to all.
+Tables, both read with bilinear interpolation:
+
+    scaled    ours. WD vanishes like (1-kappa)² as kappa → 1 and like m² as m → 0; a table of WD itself is wrong by large
+              factors there. Stored is G = WD / (m·(1-kappa))² on a uniform grid in m ∈ [0, ½] and v = t/(4+t) ∈ [0, 1].
+              G stays between ½ and 2: G(m, 0) = 2·(1-m)², G(m, 1) = 1. Comparing partners of x_i needs only
+              (1-kappa)²·G: alpha_i² is common to all.
+    uniform   the paper's: WD and h on a uniform grid in m and kappa over the whole unit square.
 
 Glasmachers and Qaadan, "Speeding Up Budgeted SGD SVM Training with Precomputed Golden Section Search", section 3.
-Its table is uniform in (m, kappa) on the whole square.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,25 +69,50 @@ def weight_degradation(m: ArrayLike, t: ArrayLike, h: ArrayLike) -> FloatArray:
     return np.asarray(-(m**2) * np.expm1(-2 * far) - (1 - m) ** 2 * np.expm1(-2 * near) + 2 * m * (1 - m) * cross)
 
 
-def grids(size: int) -> tuple[FloatArray, FloatArray]:
-    """G and h at the size × size nodes: rows m from 0 to ½, columns v = t/(4+t) from 0 to 1."""
-    m = np.linspace(0, 0.5, size)[:, None]
+def scaled_grids(size: int, rows: slice = slice(None)) -> tuple[FloatArray, FloatArray]:
+    """G and h at these rows of the size × size nodes: rows m from 0 to ½, columns v = t/(4+t) from 0 to 1."""
+    m = np.linspace(0, 0.5, size)[rows, None]
     v = np.linspace(0, 1, size)[None, :]
-    g, h = np.empty((size, size)), np.zeros((size, size))
-    inside_m, inside_v = m[1:], v[:, 1:-1]
+    g, h = np.empty((len(m), size)), np.zeros((len(m), size))
+    first = int(m[0, 0] == 0)
+    inside_m, inside_v = m[first:], v[:, 1:-1]
     t = 4 * inside_v / (1 - inside_v)
-    h[1:, 1:-1] = optimal_h(inside_m, t)
-    g[1:, 1:-1] = weight_degradation(inside_m, t, h[1:, 1:-1]) / (inside_m * np.expm1(-t)) ** 2
-    # The edges, by their limits. m → 0: x_i loses what the tangent space of z at x_j cannot hold.
-    g[0, 1:-1] = (-np.expm1(-2 * t) - 2 * t * np.exp(-2 * t))[0] / np.expm1(-t[0]) ** 2
+    h[first:, 1:-1] = optimal_h(inside_m, t)
+    g[first:, 1:-1] = weight_degradation(inside_m, t, h[first:, 1:-1]) / (inside_m * np.expm1(-t)) ** 2
+    if first:  # m → 0: x_i loses what the tangent space of z at x_j cannot hold
+        g[0, 1:-1] = (-np.expm1(-2 * t) - 2 * t * np.exp(-2 * t))[0] / np.expm1(-t[0]) ** 2
+    # The other edges, by their limits.
     g[:, 0] = 2 * (1 - m[:, 0]) ** 2
     h[:, 0] = m[:, 0]
     g[:, -1] = 1.0
     return g, h
 
 
-@lru_cache(maxsize=4)
-def merge_table(size: int = 400) -> Any:
-    """The tables as the core reads them (float32), computed once per size and kept in memory."""
-    g, h = grids(size)
-    return _core.MergeTable(g.astype(np.float32), h.astype(np.float32))
+def uniform_grids(size: int, rows: slice = slice(None)) -> tuple[FloatArray, FloatArray]:
+    """WD and h at these rows of the size × size nodes: rows m from 0 to 1, columns kappa from 0 to 1, as in the paper."""
+    m = np.linspace(0, 1, size)[rows, None]
+    kappa = np.linspace(0, 1, size)[None, :]
+    small = np.minimum(m, 1 - m)
+    degradation, h = np.empty((len(m), size)), np.zeros((len(m), size))
+    counts = small[:, 0] > 0  # x_i or x_j is all there is: nothing is lost, and z is that point
+    t = -np.log(kappa[:, 1:-1])
+    h[counts, 1:-1] = optimal_h(small[counts], t)
+    degradation[:, 1:-1] = weight_degradation(small, t, h[:, 1:-1])
+    # kappa = 0: the smaller one is lost. kappa = 1: they are one point, and any h will do; the limit is small.
+    degradation[:, 0], degradation[:, -1] = small[:, 0] ** 2, 0.0
+    h[:, -1] = small[:, 0]
+    return degradation, np.where(m > 0.5, 1 - h, h)  # above ½ the two points change their roles
+
+
+TABLES: Final = {"scaled": scaled_grids, "uniform": uniform_grids}
+_ROWS = 64  # of a table computed at a time: the temporaries of a large one would take gigabytes
+
+
+@lru_cache(maxsize=2)
+def merge_table(size: int = 400, kind: str = "scaled") -> Any:
+    """A table as the core reads it (float32), computed once per size and kept in memory."""
+    degradation, mixing = np.empty((2, size, size), np.float32)
+    for begin in range(0, size, _ROWS):
+        rows = slice(begin, min(begin + _ROWS, size))
+        degradation[rows], mixing[rows] = TABLES[kind](size, rows)
+    return _core.MergeTable(degradation, mixing, kind == "uniform")

@@ -1,4 +1,4 @@
-"""A budgeted kernel model as arrays: its options, coefficients, decision values and norm.
+"""A budgeted kernel model as arrays: its options, coefficients, decision values and norms.
 
     f_c(x) = Σ_j coef[c, j]·exp(-gamma·|x - centres[j]|²) + intercept[c]
 """
@@ -15,6 +15,7 @@ from maxmargin import _core
 from maxmargin.data.matrix import as_matrix
 
 FloatArray = NDArray[np.float64]
+NORM_BLOCK = 1 << 21  # kernel values at a time where only their sum is wanted: 16 MB
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,9 @@ class Options:
     visits: int
     maintenance: str = "merge"
     merge_search: str = "lookup-wd"
+    merge_table: str = "scaled"
     grid_size: int = 400
+    drop_useless: bool = True
     intercept: bool = False
     averaging: bool = True
     audit: bool = False
@@ -68,24 +71,42 @@ def refitted_state(state: dict[str, Any], coef: FloatArray, intercept: FloatArra
 
 
 def decision_values(
-    x: Any, centres: NDArray[Any], coef: FloatArray, intercept: FloatArray, gamma: float, threads: int
+    x: Any,
+    rows: NDArray[np.int64],
+    centres: NDArray[Any],
+    coef: FloatArray,
+    intercept: FloatArray,
+    gamma: float,
+    threads: int,
 ) -> FloatArray:
-    """f (rows × outputs) for the rows of x, a NumPy array or CSR matrix."""
-    out = np.zeros((x.shape[0], coef.shape[0]))
-    if coef.shape[1] and x.shape[0]:
-        _core.budget_decide(as_matrix(x), centres, np.ascontiguousarray(coef), gamma, out, threads)
-    return out + intercept
-
-
-def kernel_matrix(x: Any, centres: NDArray[Any], gamma: float, threads: int) -> NDArray[Any]:
-    """k(x_i, centres_j), in the precision of the centres."""
-    out = np.empty((x.shape[0], len(centres)), dtype=centres.dtype)
-    if out.size:
-        _core.budget_kernel(as_matrix(x), centres, gamma, out, threads)
+    """f (len(rows) × outputs) for these rows of x, a NumPy array or CSR matrix, in the precision of the centres."""
+    out = np.zeros((len(rows), coef.shape[0]))
+    if coef.shape[1] and len(rows):
+        _core.budget_decide(as_matrix(x), rows, centres, np.ascontiguousarray(coef), gamma, out, threads)
+    out += intercept
     return out
 
 
-def squared_norm(centres: NDArray[Any], coef: FloatArray, intercept: FloatArray, gamma: float) -> float:
-    """|w|², summed over the outputs, intercepts included (they are regularised)."""
-    gram = kernel_matrix(centres, centres, gamma, 1).astype(np.float64)
-    return float(np.sum((coef @ gram) * coef) + np.sum(intercept**2))
+def fill_kernel(
+    out: NDArray[Any], x: Any, rows: NDArray[np.int64], centres: NDArray[Any], gamma: float, threads: int
+) -> None:
+    """out[i, j] = k(x_rows[i], centres_j), in the precision of the centres; out may be some columns of a matrix."""
+    if out.size:
+        _core.budget_kernel(as_matrix(x), rows, centres, gamma, out, threads)
+
+
+def squared_norms(centres: NDArray[Any], coef: FloatArray, gamma: float, threads: int) -> FloatArray:
+    """|Σ_j coef[c, j]·phi(centres[j])|² of every row c of coef, in float64 whatever the centres are.
+
+    By blocks of the upper triangle of the kernel matrix, so that it never exists as a whole.
+    """
+    points = centres.astype(np.float64)
+    step = max(64, NORM_BLOCK // max(len(points), 1))
+    total = np.zeros(len(coef))
+    for begin in range(0, len(points), step):
+        rows = np.arange(begin, min(begin + step, len(points)))
+        gram = np.empty((len(rows), len(points) - begin))
+        fill_kernel(gram, points, rows, points[begin:], gamma, threads)
+        gram[:, len(rows) :] *= 2  # and what is below the diagonal
+        total += np.einsum("ij,ij->i", coef[:, rows] @ gram, coef[:, begin:])
+    return total

@@ -2,35 +2,71 @@
 
     minimise  F(a) = ½·aᵀKa + C·Σ_i c_i·loss(1 - y_i·(R_i·a))        R_ij = k(x_i, s_j),  K_jl = k(s_j, s_l)
 
-one problem per output, all sharing R. An intercept is a column of ones in R and a 1 on K's diagonal. Newton's method on
-the hinge smoothed over a width delta around its corner,
+one problem per output, all sharing R. An intercept is a column of ones in R and a 1 on K's diagonal. newton.py solves it
+from the coefficients of the stochastic gradient. Memory is kept below a limit:
 
-    loss(z) = 0 (z < -delta/2),   (z + delta/2)²/(2·delta),   z (z > delta/2)
+- with more rows than fit in, on some of them, drawn at random, at least ROWS_PER_COEFFICIENT per support vector;
+- where these do not fit in with all coefficients, for a block of coefficients after the other, drawn at random, each once,
+  the others held. No block raises F. That is less than a minimum of F, and documented as such.
 
-whose Hessian K + C/delta·Σ c_i·R_iᵀR_i runs only over rows near the corner, at most ROWS_PER_UNKNOWN·budget of them
-(scaled up). It starts from the coefficients of the stochastic gradient, on a part of the rows and a wide delta first.
-Stops when the predicted decrease is below 1e-3 of F. The result is kept if it lowers F with the true hinge.
-
-Cost: R once (rows·budget kernel values), then two products with R and a Cholesky factorisation per step.
+Cost: R once (rows·budget kernel values, twice with blocks), then two products with R and a Cholesky factorisation per step.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
-from threadpoolctl import threadpool_limits
 
-from maxmargin.budget.model import Options, kernel_matrix
+from maxmargin.budget.model import FloatArray, Options, decision_values, fill_kernel
+from maxmargin.budget.newton import MOST_BYTES, STAGES, Problem, minimise
+from maxmargin.budget.objective import WORK, signs
+from maxmargin.runtime import blas_threads
 
-FloatArray = NDArray[np.float64]
-ROWS_PER_UNKNOWN = 6  # more rows make a better Hessian than a step needs
-MOST_STEPS = 12  # per width of the corner; later ones gain little
-CHUNK = 8192  # rows of X gathered at a time
+ROWS_PER_COEFFICIENT = 30  # measured on held-out rows: with 10 the coefficients fit the rows drawn rather than the data
+LEAST_BLOCK = 50  # coefficients at a time; with fewer a step of Python takes longer than its arithmetic
+CONSTANT = 1 << 19  # bytes of objects that grow with nothing
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many rows the refit uses, and how many coefficients at a time."""
+
+    rows: int
+    block: int
+
+
+def bytes_needed(rows: int, block: int, options: Options) -> float:
+    """An upper bound on what the refit allocates, but for copies of the support vectors."""
+    unknowns, item = block + options.intercept, 8 if options.double else 4
+    per_row, per_pair = MOST_BYTES
+    return rows * (unknowns * item + per_row + 16 * options.outputs) + unknowns**2 * (per_pair + 2 * item) + CONSTANT
+
+
+def plan(rows: int, centres: int, megabytes: float, options: Options) -> Plan:
+    """All rows and coefficients if they fit in; else fewer rows; else blocks of coefficients; else an error."""
+    room = megabytes * 1e6
+    least = min(rows, ROWS_PER_COEFFICIENT * centres)
+    each = bytes_needed(1, centres, options) - bytes_needed(0, centres, options)
+    fitting = int((room - bytes_needed(0, centres, options)) / each)
+    if fitting >= least:
+        return Plan(min(rows, fitting), centres)
+    low = min(LEAST_BLOCK, centres)
+    needed = bytes_needed(least, low, options)
+    if needed > room:
+        raise ValueError(
+            f"refit_memory={megabytes:g} (megabytes) is too small for a refit of {centres} coefficients on {least} rows: "
+            f"give {needed * 1.01e-6:.3g} or more, or refit=False"
+        )
+    high = centres
+    while high - low > 1:  # the largest block that fits in
+        middle = (low + high) // 2
+        low, high = (middle, high) if bytes_needed(least, middle, options) <= room else (low, middle)
+    return Plan(least, low)
 
 
 class Refit:
@@ -48,138 +84,112 @@ class Refit:
         megabytes: float,
         rng: np.random.Generator,
         threads: int,
+        options: Options,
     ) -> None:
         self._x, self._rows, self._labels, self._weight = x, rows, labels, weight
-        self._megabytes, self._rng, self._threads = megabytes, rng, threads
-        self.seconds = 0.0
+        self._megabytes, self._rng, self._threads, self._options = megabytes, rng, threads, options
+        self.plan = plan(len(rows), options.budget, megabytes, options)  # an error now, not after hours of training
+        self.begun, self.seconds = False, 0.0
+        self.done, self.stages = 0, STAGES * options.outputs * -(-options.budget // self.plan.block)
 
-    def turns(
-        self, centres: NDArray[Any], coef: FloatArray, intercept: FloatArray, options: Options
-    ) -> Generator[None, None, None]:
-        """Change coef and intercept in place, one output after the other; a safe point after every Newton step."""
+    def turns(self, centres: NDArray[Any], coef: FloatArray, intercept: FloatArray) -> Generator[None, None, None]:
+        """Change coef and intercept in place, an output and a block at a time; a safe point after every step."""
         start = time.perf_counter()
-        budget = len(centres)
-        rows, weight, order = self._sample(budget, centres.itemsize)
-        design = self._design(rows, centres, options)
-        gram = kernel_matrix(centres.astype(np.float64), centres.astype(np.float64), options.gamma, self._threads)
-        if options.intercept:
-            gram = block_diag(gram, 1.0)
-        with threadpool_limits(1, "blas"):
-            for c in range(options.outputs):
-                sign = np.where(self._labels[rows] == (1 if options.outputs == 1 else c), 1.0, -1.0)
-                a = np.append(coef[c], intercept[c]) if options.intercept else coef[c]
-                best = yield from _solve(_Problem(design, gram, sign, options.C * weight), a, order)
-                coef[c] = best[:budget]
-                if options.intercept:
-                    intercept[c] = best[budget]
+        if not len(centres):
+            return
+        self.begun, options = True, self._options
+        self.plan = plan(len(self._rows), len(centres), self._megabytes, options)
+        rows, weight = self._sample(self.plan.rows)
+        order = self._rng.permutation(len(centres))
+        blocks = [np.sort(order[b : b + self.plan.block]) for b in range(0, len(order), self.plan.block)]
+        self.done, self.stages = 0, STAGES * options.outputs * len(blocks)
+        with blas_threads(1):
+            values = None
+            if len(blocks) > 1:
+                values = np.empty((len(rows), options.outputs))
+                for part in self._pieces(rows, centres):
+                    found = decision_values(self._x, rows[part], centres, coef, intercept, options.gamma, self._threads)
+                    values[part] = found
+                    yield
+            for block in blocks:
+                yield from self._block(centres, coef, intercept, block, rows, weight, values)
                 self.seconds = time.perf_counter() - start
 
-    def _sample(self, budget: int, itemsize: int) -> tuple[NDArray[np.int64], FloatArray, NDArray[np.int64]]:
-        """Rows, weights and a random order of them; a random part stands for the whole when memory is short."""
-        most = max(int(self._megabytes * 1e6 / (budget * itemsize)), 10 * budget)
-        order = self._rng.permutation(len(self._rows))
-        if len(self._rows) <= most:
-            return self._rows, self._weight, order
-        part = order[:most]
-        weight = self._weight[part]
-        return self._rows[part], weight * (self._weight.sum() / weight.sum()), np.arange(most)
+    def summary(self, kept: bool) -> dict[str, Any]:
+        """What was done, for the user."""
+        return {"rows": self.plan.rows, "coefficients": self.plan.block, "kept": kept}
 
-    def _design(self, rows: NDArray[np.int64], centres: NDArray[Any], options: Options) -> NDArray[Any]:
-        """R, gathered in chunks so that X is not copied as a whole."""
-        design = np.ones((len(rows), len(centres) + options.intercept), dtype=centres.dtype)
-        for begin in range(0, len(rows), CHUNK):
-            part = slice(begin, begin + CHUNK)
-            block = self._x[rows[part]]
-            design[part, : len(centres)] = kernel_matrix(block, centres, options.gamma, self._threads)
-        return design
+    def _block(
+        self,
+        centres: NDArray[Any],
+        coef: FloatArray,
+        intercept: FloatArray,
+        block: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        weight: FloatArray,
+        values: FloatArray | None,
+    ) -> Generator[None, None, None]:
+        """The coefficients of one block; `values` (rows × outputs) are the model's and are kept up, unless it is all."""
+        options, size, chosen = self._options, len(block), centres[block]
+        design = np.ones((len(rows), size + options.intercept), dtype=centres.dtype)
+        for part in self._pieces(rows, chosen):
+            fill_kernel(design[part, :size], self._x, rows[part], chosen, options.gamma, self._threads)
+            yield
+        gram = self._gram(chosen.astype(np.float64))
+        for c in range(options.outputs):
+            sign = signs(self._labels[rows], c, options)
+            a = np.append(coef[c, block], intercept[c]) if options.intercept else coef[c, block]
+            problem = Problem(design, gram, sign, options.C * weight)
+            if values is not None:
+                problem.offset = values[:, c] - problem.product(a)
+                problem.pull = self._pull(centres, coef[c], block, intercept[c]) - gram @ a
+            best = yield from self._counted(minimise(problem, a))
+            coef[c, block] = best[:size]
+            if options.intercept:
+                intercept[c] = best[size]
+            if values is not None:
+                values[:, c] = problem.values(best)
 
+    def _counted(self, steps: Generator[bool, None, FloatArray]) -> Generator[None, None, FloatArray]:
+        """The steps of a minimisation as safe points; its stages are counted for whoever shows progress."""
+        end = self.done + STAGES
+        while True:
+            try:
+                self.done += next(steps)
+            except StopIteration as stop:
+                self.done = end
+                best: FloatArray = stop.value
+                return best
+            yield
 
-class _Problem:
-    """F and its derivatives on some rows. cost is C·c_i."""
+    def _pull(
+        self, centres: NDArray[Any], coef: FloatArray, block: NDArray[np.int64], intercept: float
+    ) -> FloatArray:
+        """The gradient of ½|w|² at the block, with the intercept's."""
+        points = centres.astype(np.float64)
+        pull = decision_values(points, block, points, coef[None], np.zeros(1), self._options.gamma, self._threads)[:, 0]
+        return np.append(pull, intercept) if self._options.intercept else pull
 
-    def __init__(self, design: NDArray[Any], gram: FloatArray, sign: FloatArray, cost: FloatArray) -> None:
-        self.design, self.gram, self.sign, self.cost = design, gram, sign, cost
+    def _gram(self, points: FloatArray) -> FloatArray:
+        """K of these centres in float64, with a 1 for the intercept."""
+        n = len(points)
+        gram = np.eye(n + self._options.intercept)
+        fill_kernel(gram[:n, :n], points, np.arange(n), points, self._options.gamma, self._threads)
+        return gram
 
-    def part(self, rows: NDArray[np.int64]) -> _Problem:
-        cost = self.cost[rows] * (self.cost.sum() / self.cost[rows].sum())
-        return _Problem(self.design[rows], self.gram, self.sign[rows], cost)
-
-    def product(self, a: FloatArray) -> FloatArray:
-        return np.asarray(self.design @ a.astype(self.design.dtype), dtype=np.float64)
-
-    def value(self, values: FloatArray, norm: float, delta: float) -> float:
-        z = 1 - self.sign * values
-        if delta == 0:
-            return norm / 2 + float(self.cost @ np.maximum(z, 0))
-        bend = np.clip(z + delta / 2, 0, delta)
-        return norm / 2 + float(self.cost @ (bend**2 / (2 * delta) + np.maximum(z - delta / 2, 0)))
-
-    def gradient(self, a: FloatArray, values: FloatArray, delta: float) -> FloatArray:
-        slope = np.clip((1 - self.sign * values) / delta + 0.5, 0, 1) * self.cost * self.sign
-        return self.gram @ a - np.asarray(slope.astype(self.design.dtype) @ self.design, dtype=np.float64)
-
-    def hessian(self, values: FloatArray, delta: float) -> FloatArray:
-        near = np.flatnonzero(np.abs(1 - self.sign * values) < delta / 2)
-        cost = self.cost[near]
-        most = ROWS_PER_UNKNOWN * len(self.gram)
-        if len(near) > most:  # rows are in canonical order, random with respect to everything that matters here
-            near = near[:: len(near) // most]
-            cost = self.cost[near] * (cost.sum() / self.cost[near].sum())
-        rows = self.design[near] * np.sqrt(cost / delta)[:, None].astype(self.design.dtype)
-        return np.asarray(self.gram + rows.T @ rows)
-
-
-Steps = Generator[None, None, FloatArray]
-
-
-def _solve(problem: _Problem, a: FloatArray, order: NDArray[np.int64]) -> Steps:
-    """Coarse to fine: a part of the rows first, then all; the corner sharper each time."""
-    n, unknowns = len(problem.sign), len(a)
-    some = min(n, 10 * unknowns)
-    first = a
-    if some < n:
-        part = problem.part(np.sort(order[:some]))
-        a = yield from _newton(part, a, 1.0)
-        a = yield from _newton(part, a, 0.3)
-    else:
-        a = yield from _newton(problem, a, 1.0)
-    a = yield from _newton(problem, a, 0.3)
-    a = yield from _newton(problem, a, 0.1)
-    values = [problem.value(problem.product(v), float(v @ problem.gram @ v), 0) for v in (first, a)]
-    return a if values[1] < values[0] else first
-
-
-def _newton(problem: _Problem, a: FloatArray, delta: float) -> Steps:
-    values = problem.product(a)
-    ridge = 1e-8
-    for _ in range(MOST_STEPS):
-        gradient = problem.gradient(a, values, delta)
-        move, ridge = _stable_solve(problem.hessian(values, delta), -gradient, ridge)
-        change = problem.product(move)
-        norms = float(a @ problem.gram @ a), float(a @ problem.gram @ move), float(move @ problem.gram @ move)
-        slope, now = float(gradient @ move), problem.value(values, norms[0], delta)
-        length = 1.0
-        while length > 1e-4:
-            norm = norms[0] + length * (2 * norms[1] + length * norms[2])
-            if problem.value(values + length * change, norm, delta) <= now + 1e-4 * length * slope:
-                break
-            length /= 2
+    def _sample(self, count: int) -> tuple[NDArray[np.int64], FloatArray]:
+        """So many rows in random order, and their weights; with fewer than all, one out of each of equal parts."""
+        n = len(self._rows)
+        if count < n:
+            edges = np.arange(count + 1) * n // count
+            at = edges[:-1] + (self._rng.random(count) * np.diff(edges)).astype(np.int64)
+            at = at[self._rng.permutation(count)]
         else:
-            return a
-        a, values = a + length * move, values + length * change
-        if -slope < 1e-3 * now:
-            break
-        yield
-    return a
+            at = self._rng.permutation(n)
+        weight = self._weight[at]
+        return self._rows[at], weight * (self._weight.sum() / weight.sum()) if count < n else weight
 
-
-def _stable_solve(matrix: FloatArray, right: FloatArray, ridge: float) -> tuple[FloatArray, float]:
-    """Cholesky with the least ridge that rounding asks for, relative to the mean of the diagonal."""
-    scale, identity = float(np.trace(matrix)) / len(matrix), np.eye(len(matrix))
-    while True:
-        try:
-            factor = cho_factor(matrix + ridge * scale * identity, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            ridge *= 10
-            continue
-        return np.asarray(cho_solve(factor, right, check_finite=False)), ridge
+    def _pieces(self, rows: NDArray[np.int64], centres: NDArray[Any]) -> list[slice]:
+        """Parts of the rows whose kernel values with these centres take the core a moment."""
+        step = max(256, int(WORK / (len(centres) * (self._options.features + 20.0))))
+        return [slice(b, b + step) for b in range(0, len(rows), step)]

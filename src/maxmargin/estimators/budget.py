@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
@@ -18,7 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.budget.chunks import Chunk, Chunks, chunk_source, chunk_visits
 from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH, merging_statistics
-from maxmargin.budget.model import Options, decision_values, squared_norm
+from maxmargin.budget.merging import TABLES
+from maxmargin.budget.model import Options, decision_values
+from maxmargin.budget.objective import Objective
+from maxmargin.budget.precision import check_gamma, check_later, needs_double
 from maxmargin.budget.refit import Refit
 from maxmargin.budget.sgd import Batch, BudgetResult, BudgetSolver
 from maxmargin.budget.visits import Visits, plan_visits
@@ -33,9 +34,10 @@ from maxmargin.estimators._base import (
     transactional,
 )
 from maxmargin.problem.kernels import resolve_gamma
-from maxmargin.runtime import Control, run, thread_count
+from maxmargin.runtime import Control, Status, run, thread_count
 
-LARGEST_C = 1e30  # coefficients are up to samples·C, and must stay in the range of float32
+LARGEST_C = 1e30  # C·weight: coefficients are up to samples times that, and products of two of them must be numbers
+LARGEST_GRID = 4000  # two tables of 64 MB, some seconds
 
 
 class BudgetSVC(ClassifierMixin, Machine):
@@ -60,8 +62,14 @@ class BudgetSVC(ClassifierMixin, Machine):
     merge_search : {"lookup-wd", "lookup-h", "gss", "gss-precise"}, default="lookup-wd"
         How the merging partner is found: by a table of the weight degradation (Newton steps with more than two
         classes), by a table of the mixing coefficient, or by golden section search to 0.01 or 1e-10.
+    merge_table : {"scaled", "uniform"}, default="scaled"
+        What the lookups read. "uniform" is the table of the lookup-merging paper, of the weight degradation itself over
+        the unit square; "scaled" is ours, which stays exact as two points approach each other. For two classes.
     grid_size : int, default=400
-        Nodes per side of the lookup tables.
+        Nodes per side of the lookup tables, 2 to 4,000.
+    drop_useless : bool, default=True
+        Drop a support vector of which even the best merge would keep less than 0.01 %. False: merge it all the same, as
+        the paper does. With an inexact search ("gss") many more are dropped than have no useful partner.
     fit_intercept : bool, default=False
         Add an intercept, as a constant feature that is regularised like the rest.
     averaging : bool, default=True
@@ -70,7 +78,10 @@ class BudgetSVC(ClassifierMixin, Machine):
         After the last pass of `fit`, solve the convex problem for the coefficients on the final support vectors. Not on
         streams (`partial_fit`, `fit_stream`): it needs all rows at once.
     refit_memory : float, default=256
-        Megabytes for the kernel values of the refit; with more rows than fit in, it uses a random part of them.
+        Most megabytes that the refit may allocate, apart from copies of the support vectors. With more rows than fit
+        in, it uses a random part of them, at least 30 per support vector; where these do not fit in (256: with a
+        budget above 1,200 or so), it improves the coefficients block by block, which is less than solving for all of
+        them (see `refit_`). An error if not even that fits in.
     class_weight : dict, "balanced" or None, default=None
         Factors on the sample weights by class.
     shuffle : bool, default=True
@@ -81,16 +92,18 @@ class BudgetSVC(ClassifierMixin, Machine):
         counts them in a pass of its own).
     audit : bool, default=False
         Decide every merge by "lookup-wd", "gss" and "gss-precise" and compare them in `merging_`: how often they choose
-        the same partner, and the mean factor of the degradation over that of "gss-precise". "lookup-h" is not compared,
-        and there is nothing to compare with `maintenance` other than "merge". The model is that of `merge_search`. Slow.
+        the same partner, and the factor of the degradation over that of "gss-precise". Support vectors that are dropped
+        are no merges and not compared. "lookup-h" is not compared either, and there is nothing to compare with
+        `maintenance` other than "merge". The model is that of `merge_search`. Slow.
     random_state : int, RandomState or None, default=None
         Seed of the shuffling.
     n_jobs : int or None, default=None
         Threads for prediction and refit; None for all cores. Training itself uses one.
     max_time : float or None, default=None
-        Seconds after which training stops and keeps what it has.
+        Seconds after which training stops and keeps what it has. The judgement of the model (`objective_`) after that
+        takes about as long as `decision_function` on the training set.
     verbose : bool or int, default=False
-        Show a progress bar.
+        Show a progress bar of rows, in which the refit counts as some passes more.
     callback : callable or None, default=None
         Called with a dict after each pass; a true return value stops.
 
@@ -105,13 +118,19 @@ class BudgetSVC(ClassifierMixin, Machine):
     n_iter_ : int
         Passes made, in the last call.
     objective_ : float
-        Primal objective. After `fit` that of the model on the training set; on a stream that of the running losses.
+        Primal objective ½|w|² + C·Σ loss. After `fit` that of the model on the training set, computed in float64. On a
+        stream an estimate: |w|² is that of the model, the losses are those of the rows of the last pass, each judged
+        before the model learnt from it, as many of them as `stream_size` says.
     dual_gap_ : float
         NaN: a budgeted model has no dual bound.
+    refit_ : dict
+        What the refit did: `rows` it used, `coefficients` at a time, and whether its result was `kept` (it is if it
+        lowers the objective on the training set). Empty without one.
     merging_ : dict
         How often, how well and for how long the budget was maintained, since the model was new.
     status_, trace_, timings_
-        Why training stopped ("completed": all passes made), one row per pass, seconds per part, of the last call.
+        Why training stopped ("completed": all passes made), one row per pass, seconds per part, of the last call. The
+        `objective` of a pass is the estimate that a stream has; that of the last row is `objective_`.
 
     Examples
     --------
@@ -137,7 +156,9 @@ class BudgetSVC(ClassifierMixin, Machine):
         epochs: int = 5,
         maintenance: str = "merge",
         merge_search: str = "lookup-wd",
+        merge_table: str = "scaled",
         grid_size: int = 400,
+        drop_useless: bool = True,
         fit_intercept: bool = False,
         averaging: bool = True,
         refit: bool = True,
@@ -158,7 +179,9 @@ class BudgetSVC(ClassifierMixin, Machine):
         self.epochs = epochs
         self.maintenance = maintenance
         self.merge_search = merge_search
+        self.merge_table = merge_table
         self.grid_size = grid_size
+        self.drop_useless = drop_useless
         self.fit_intercept = fit_intercept
         self.averaging = averaging
         self.refit = refit
@@ -176,6 +199,7 @@ class BudgetSVC(ClassifierMixin, Machine):
     @transactional
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BudgetSVC:
         """Train on all of X for `epochs` passes, then refit the coefficients."""
+        control = self._control(self.epochs)
         self._check_parameters()
         x, target = self._labelled(X, y)
         check_classification_targets(target)
@@ -195,38 +219,50 @@ class BudgetSVC(ClassifierMixin, Machine):
         elif self.class_weight is not None:
             plan = plan_visits(x, labels, effective, threads)
         budget = min(int(self.budget), len(plan.distinct))  # distinct rows never need more slots
-        options = replace(self._options(x, len(classes), gamma, len(plan.rows)), budget=budget)
-        refit = Refit(x, plan.distinct, labels, plan.total, self.refit_memory, rng, threads) if self.refit else None
+        options = replace(self._options(x, len(classes), gamma, plan.total, len(plan.rows)), budget=budget)
+        weighted = x, plan.distinct, labels, plan.total
+        refit = Refit(*weighted, self.refit_memory, rng, threads, options) if self.refit else None
         epochs = _epochs(x, labels, plan, self.epochs, rng if self.shuffle else None)
-        objective = partial(_objective, x, labels, plan, options, threads)  # in the run: Ctrl-C must not lose the model
-        result = run(BudgetSolver(options, epochs, refit=refit, objective=objective), self._control(self.epochs))
-        self._publish(result, **self._attributes(result, classes, options))
+        rows = self.epochs * len(plan.rows)
+        judge = Objective(*weighted, options, threads)
+        solver = BudgetSolver(options, epochs, refit=refit, objective=judge, rows=rows, threads=threads)
+        result = run(solver, control)
+        self._publish(result, **self._attributes(result, classes, options, refit))
         return self
 
-    @transactional
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> BudgetSVC:
         """Learn from one more chunk, each row once and in the given order. The first call must name all classes.
 
         A fitted model goes on where it stands, refitted or not, with the C, gamma and merging rules that it was fitted
-        with. Nothing is refitted here: the rows seen before are gone.
+        with. Nothing is refitted here: the rows seen before are gone. A chunk without rows, or without weight, changes
+        nothing.
         """
-        fresh = not hasattr(self, "_state")
         self._check_parameters()
-        known = _announced(classes) if fresh else self.classes_
-        if not fresh and classes is not None and not np.array_equal(known, _announced(classes)):
-            raise ValueError(f"classes={classes!r} differ from those of the first call, {known.tolist()}")
+        known = self._known(classes)
+        if not chunk_visits((X, y, sample_weight)):
+            if not hasattr(self, "_state"):
+                self._announced = known  # later chunks need not name them again
+            return self
+        return self._learn(X, y, sample_weight, known)
+
+    @transactional
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, known: NDArray[Any]) -> BudgetSVC:
+        """partial_fit on a chunk that counts."""
+        control = self._control()
+        fresh = not hasattr(self, "_state")
         batch, weight = self._chunk(X, y, sample_weight, known, reset=fresh)
+        rows = len(batch.order)
         if fresh:
-            gamma = resolve_gamma(self.gamma, batch.x, batch.order, weight[batch.order])
-            options = self._options(batch.x, len(known), gamma, self.stream_size or len(batch.order))
+            options = self._stream_options(batch, weight, known, self.stream_size or rows)
+            state = counters = None
         else:
-            options = self._resumed()
-            self._check_range(batch.x, options)
-        state, counters = (None, None) if fresh else (self._state, self._counters)
-        result = run(BudgetSolver(options, [[batch]], state, counters), self._control())
-        result.chunk = len(batch.order)
+            options, state, counters = self._resumed(), self._state, self._counters
+            _check_batch(batch, options)
+        solver = BudgetSolver(options, [[batch]], state, counters, rows=rows, threads=thread_count(self.n_jobs))
+        result = run(solver, control)
+        result.chunk = rows
         self._publish(result, **self._attributes(result, known, options))
         return self
 
@@ -239,6 +275,7 @@ class BudgetSVC(ClassifierMixin, Machine):
         order in which they come; chunks without rows, or without weight, are skipped. An error in a chunk leaves the
         model unchanged. There is no refit, whatever `refit` says: it needs the kernel values of all rows at once.
         """
+        control = self._control(self.epochs)
         self._check_parameters()
         known = _announced(classes)
         one_pass = chunk_source(chunks, self.epochs + (self.stream_size is None))
@@ -246,11 +283,11 @@ class BudgetSVC(ClassifierMixin, Machine):
         opening = one_pass()
         first = next(opening)
         batch, weight = self._chunk(*first, known, reset=True)
-        gamma = resolve_gamma(self.gamma, batch.x, batch.order, weight[batch.order])
-        options = self._options(batch.x, len(known), gamma, size)
+        options = self._stream_options(batch, weight, known, size)
         again = (one_pass() for _ in range(self.epochs - 1))
         epochs = (self._batches(part, known, options) for part in chain([chain([first], opening)], again))
-        result = run(BudgetSolver(options, epochs), self._control(self.epochs))
+        rows = None if self.stream_size else size * self.epochs
+        result = run(BudgetSolver(options, epochs, rows=rows, threads=thread_count(self.n_jobs)), control)
         self._publish(result, **self._attributes(result, known, options))
         return self
 
@@ -258,10 +295,9 @@ class BudgetSVC(ClassifierMixin, Machine):
         """f(x): one value per row for two classes, else one per row and class."""
         check_is_fitted(self)
         x = self._validated(X, reset=False)
-        threads = thread_count(self.n_jobs)
-        values = decision_values(
-            x, self.support_vectors_, self.dual_coef_, self.intercept_, self.gamma_, threads
-        )
+        rows, threads = np.arange(x.shape[0]), thread_count(self.n_jobs)
+        model = self.support_vectors_, self.dual_coef_, self.intercept_, self.gamma_
+        values = decision_values(x, rows, *model, threads)
         return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -274,12 +310,13 @@ class BudgetSVC(ClassifierMixin, Machine):
         check_number("C", self.C, low=1 / LARGEST_C, high=LARGEST_C, closed="both", remedy="smaller regularises more")
         check_number("budget", self.budget, low=1, closed="left", integer=True, remedy="try 100 to 1000")
         check_number("epochs", self.epochs, low=1, closed="left", integer=True)
-        check_number("grid_size", self.grid_size, low=2, high=10_000, closed="both", integer=True)
+        check_number("grid_size", self.grid_size, low=2, high=LARGEST_GRID, closed="both", integer=True)
         check_number("refit_memory", self.refit_memory, low=0, remedy="give megabytes")
         check_number("stream_size", self.stream_size, low=1, closed="left", integer=True, optional=True)
         check_choice("maintenance", self.maintenance, MAINTENANCE)
         check_choice("merge_search", self.merge_search, MERGE_SEARCH)
-        check_flags(self, "fit_intercept", "averaging", "refit", "shuffle", "audit")
+        check_choice("merge_table", self.merge_table, TABLES)
+        check_flags(self, "drop_useless", "fit_intercept", "averaging", "refit", "shuffle", "audit")
         if isinstance(self.gamma, str):
             check_choice("gamma", self.gamma, ["scale", "auto"])
         else:
@@ -297,10 +334,13 @@ class BudgetSVC(ClassifierMixin, Machine):
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         return self._validated(X, y, reset=reset)  # type: ignore[no-any-return]
 
-    def _options(self, x: Any, n_classes: int, gamma: float, visits: int) -> Options:
-        # float32 blurs gamma·|x-z|² by about 1e-4 at these sizes of gamma·|x|²: directly for dense rows, whose
-        # differences are squared, and earlier for sparse ones, which go through |x|² + |z|² - 2·x·z.
-        limit = 1e3 if sp.issparse(x) else 1e6
+    def _options(self, x: Any, n_classes: int, gamma: float, weight: FloatArray, visits: int) -> Options:
+        if n_classes > 2 and self.merge_table != "scaled":
+            raise ValueError(
+                f"merge_table={self.merge_table!r} is for two classes, y has {n_classes}: the degradation then depends on "
+                "more than the table holds; give merge_table='scaled'"
+            )
+        check_gamma(x, gamma, self.gamma)
         return Options(
             budget=int(self.budget),
             features=x.shape[1],
@@ -310,12 +350,28 @@ class BudgetSVC(ClassifierMixin, Machine):
             visits=visits,
             maintenance=self.maintenance,
             merge_search=self.merge_search,
+            merge_table=self.merge_table,
             grid_size=int(self.grid_size),
+            drop_useless=bool(self.drop_useless),
             intercept=bool(self.fit_intercept),
             averaging=bool(self.averaging),
             audit=bool(self.audit),
-            double=bool(gamma * _longest_square(x) > limit),
+            double=needs_double(x, gamma, float(self.C), weight),
         )
+
+    def _stream_options(self, batch: Batch, weight: FloatArray, known: NDArray[Any], visits: int) -> Options:
+        """Those of a stream that begins with this batch."""
+        gamma = resolve_gamma(self.gamma, batch.x, batch.order, weight[batch.order])
+        return self._options(batch.x, len(known), gamma, batch.weights[batch.order], visits)
+
+    def _known(self, classes: ArrayLike | None) -> NDArray[Any]:
+        """The classes of the stream, as announced now or before."""
+        held: NDArray[Any] | None = getattr(self, "classes_" if hasattr(self, "_state") else "_announced", None)
+        if held is None:
+            return _announced(classes)
+        if classes is not None and not np.array_equal(held, _announced(classes)):
+            raise ValueError(f"classes={classes!r} differ from those of the first call, {held.tolist()}")
+        return held
 
     def _resumed(self) -> Options:
         """The options of the fit so far, with today's budget."""
@@ -323,11 +379,6 @@ class BudgetSVC(ClassifierMixin, Machine):
         if self.budget < held:
             raise ValueError(f"budget={self.budget!r} is below the {held} support vectors of the model: fit it anew")
         return replace(self._stream, budget=int(self.budget))
-
-    @staticmethod
-    def _check_range(x: Any, options: Options) -> None:
-        if not options.double and max(options.gamma, 1.0) * _longest_square(x) > 1e30:
-            raise ValueError("X has values beyond the range of float32, which this model is kept in: scale the features")
 
     def _chunk(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, known: NDArray[Any], reset: bool
@@ -346,7 +397,10 @@ class BudgetSVC(ClassifierMixin, Machine):
 
     def _effective(self, weight: FloatArray, classes: NDArray[Any], labels: NDArray[np.int32]) -> FloatArray:
         """Sample weights times class weights."""
-        effective = weight * class_weights(self.class_weight, classes, labels.astype(np.intp), weight)[labels]
+        with np.errstate(over="ignore", under="ignore"):
+            effective = weight * class_weights(self.class_weight, classes, labels.astype(np.intp), weight)[labels]
+        if not (effective[weight > 0] > 0).all():
+            raise ValueError("sample_weight·class_weight is 0 for a row of positive weight: raise the weights")
         largest = self.C * effective.max()
         if not largest <= LARGEST_C:
             raise ValueError(f"C·sample_weight·class_weight is {largest:g}, above {LARGEST_C:g}: lower C or the weights")
@@ -355,10 +409,13 @@ class BudgetSVC(ClassifierMixin, Machine):
     def _batches(self, chunks: Iterable[Chunk], known: NDArray[Any], options: Options) -> Iterator[Batch]:
         for chunk in chunks:
             batch, _ = self._chunk(*chunk, known, reset=False)
-            self._check_range(batch.x, options)
+            _check_batch(batch, options)
             yield batch
 
-    def _attributes(self, result: BudgetResult, classes: NDArray[Any], options: Options) -> dict[str, Any]:
+    def _attributes(
+        self, result: BudgetResult, classes: NDArray[Any], options: Options, refit: Refit | None = None
+    ) -> dict[str, Any]:
+        self.__dict__.pop("_announced", None)  # classes_ takes its place
         return {
             "classes_": classes,
             "support_vectors_": result.centres,
@@ -366,6 +423,7 @@ class BudgetSVC(ClassifierMixin, Machine):
             "intercept_": result.intercept,
             "gamma_": options.gamma,
             "merging_": merging_statistics(result.counters),
+            "refit_": refit.summary(result.refitted) if refit is not None and refit.begun else {},
             "_state": result.state,
             "_counters": result.counters,
             "_stream": options,
@@ -378,39 +436,15 @@ class BudgetSVC(ClassifierMixin, Machine):
             reached, remedy = f"after {result.n_iter} of {self.epochs} passes", "lower epochs"
         else:
             reached, remedy = f"in the refit, after all {self.epochs} passes", "lower refit_memory"
-        return (
-            f"{type(self).__name__} stopped {reached} (status_={str(result.status)!r}): "
-            f"raise max_time ({self.max_time} s), or {remedy} or budget."
-        )
+        stopped = f"{type(self).__name__} stopped {reached} (status_={str(result.status)!r}): "
+        if result.status is Status.INTERRUPTED:
+            return stopped + "the model is the one reached by then."
+        return stopped + f"raise max_time ({self.max_time} s), or {remedy} or budget."
 
 
-def _longest_square(x: Any) -> float:
-    """An upper bound on the largest |row|², without a copy of x."""
-    if sp.issparse(x):
-        largest, entries = (max(float(x.data.max()), -float(x.data.min())) if x.nnz else 0.0), np.diff(x.indptr).max()
-    else:
-        largest, entries = max(float(x.max()), -float(x.min())), x.shape[1]
-    with np.errstate(over="ignore"):
-        return float(entries * np.float64(largest) ** 2)
-
-
-def _objective(
-    x: Any,
-    labels: NDArray[np.int32],
-    plan: Visits,
-    options: Options,
-    threads: int,
-    centres: NDArray[Any],
-    coef: FloatArray,
-    intercept: FloatArray,
-) -> float:
-    """½|w|² + C·Σ loss of the model on the training set, summed over the outputs."""
-    weight = np.zeros(len(labels))
-    weight[plan.distinct] = plan.total
-    values = decision_values(x, centres, coef, intercept, options.gamma, threads)
-    sign = np.where(labels[:, None] == (1 if options.outputs == 1 else np.arange(options.outputs)), 1.0, -1.0)
-    losses = float(np.maximum(0, 1 - sign * values).sum(axis=1) @ weight)
-    return squared_norm(centres, coef, intercept, options.gamma) / 2 + options.C * losses
+def _check_batch(batch: Batch, options: Options) -> None:
+    if not options.double:
+        check_later(batch.x, options.gamma, batch.weights)
 
 
 def _announced(classes: ArrayLike | None) -> NDArray[Any]:

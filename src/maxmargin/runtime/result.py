@@ -61,6 +61,20 @@ class Turn:
         return self.objective - self.dual
 
 
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come, for a solver that knows it better than by its turns: `done` of `total` units of work.
+
+    A solver says it by a method `progress()`, which is asked at every yield when somebody watches. `what` names the part
+    of the work under way, where it has several.
+    """
+
+    done: float
+    total: float | None
+    unit: str
+    what: str = ""
+
+
 @dataclass
 class Result:
     """What every solver returns; each solver's own subclass adds its solution. `objective` is the primal value.

@@ -8,6 +8,8 @@ A solver is an object with two methods:
     result(status)  the Result for the state reached, converged or not. The status it carries is `settled`: whatever
                     limit struck, what reached the tolerance has converged, and nothing else has.
 
+    progress()      optional: a Progress. Without it the bar counts turns.
+
 `steps` is the loop as a generator, for whoever drives several solvers; `run` drains it, with progress and Ctrl-C.
 """
 
@@ -21,7 +23,7 @@ from typing import Any, Protocol, TypeVar
 
 from maxmargin.runtime.deadline import Deadline
 from maxmargin.runtime.interrupt import deferred_interrupt
-from maxmargin.runtime.result import Result, Status, Turn
+from maxmargin.runtime.result import Progress, Result, Status, Turn
 from maxmargin.runtime.trace import Log
 
 ResultT = TypeVar("ResultT", bound=Result)
@@ -115,7 +117,7 @@ def steps(
 
 def run(solver: Solver[ResultT], control: Control) -> ResultT:
     """Drive `solver` until it converges or a limit is reached; its result, with trace and total time."""
-    with deferred_interrupt() as interrupted, _progress(control) as show:
+    with deferred_interrupt() as interrupted, _progress(control, getattr(solver, "progress", None)) as show:
         going = steps(solver, control, interrupted.is_set)
         while True:
             try:
@@ -123,13 +125,15 @@ def run(solver: Solver[ResultT], control: Control) -> ResultT:
             except StopIteration as end:
                 result: ResultT = end.value
                 return result
-            if row is not None:
-                show(row)
+            show(row)
 
 
 @contextmanager
-def _progress(control: Control) -> Iterator[Callable[[Row], None]]:
-    """Within: a function that shows one turn. A tqdm bar on stderr when verbose, else nothing."""
+def _progress(control: Control, measure: Callable[[], Progress] | None) -> Iterator[Callable[[Row | None], None]]:
+    """Within: a function that shows a step, a turn or none. A tqdm bar on stderr when verbose, else nothing.
+
+    The bar counts turns, or what `measure` says.
+    """
     if not control.verbose:
         yield lambda row: None
         return
@@ -138,9 +142,18 @@ def _progress(control: Control) -> Iterator[Callable[[Row], None]]:
     total = control.max_iter if control.max_iter >= 0 else None
     with tqdm(total=total, desc=control.title, unit="it", dynamic_ncols=True) as bar:
 
-        def show(row: Row) -> None:
-            shown = {k: f"{v:.4g}" for k, v in row.items() if k not in ("iteration", "time") and v == v}
-            bar.set_postfix(shown, refresh=False)
-            bar.update()
+        def show(row: Row | None) -> None:
+            if row is not None:
+                shown = {k: f"{v:.4g}" for k, v in row.items() if k not in ("iteration", "time") and v == v}
+                bar.set_postfix(shown, refresh=False)
+            if measure is None:
+                bar.update(row is not None)
+                return
+            at = measure()
+            bar.total, bar.unit = at.total, at.unit
+            bar.set_description_str(f"{control.title}, {at.what}" if at.what else control.title, refresh=False)
+            bar.update(at.done - bar.n)
 
         yield show
+        if measure is not None:
+            show(None)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numbers
 import os
-from functools import lru_cache
+from contextlib import AbstractContextManager
+from functools import cache, lru_cache
+from typing import Any
 
 import joblib
 
@@ -28,3 +30,18 @@ def thread_count(n_jobs: int | None = None) -> int:
     caps = [os.environ.get(name, "").split(",")[0].strip() for name in ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT")]
     cores = min([_available(), *(int(cap) for cap in caps if cap.isdecimal() and int(cap) > 0)])
     return max(1, cores + 1 + n_jobs) if n_jobs is not None else cores
+
+
+def blas_threads(count: int) -> AbstractContextManager[Any]:
+    """Within: NumPy's and SciPy's linear algebra use so many threads."""
+    limited: AbstractContextManager[Any] = _blas().limit(limits=count, user_api="blas")
+    return limited
+
+
+@cache
+def _blas() -> Any:
+    """Looks up the loaded linear algebra libraries once: that takes 20 ms."""
+    import scipy.linalg  # noqa: F401  (so that its LAPACK is among them)
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
