@@ -105,6 +105,7 @@ def uniform_grids(size: int, rows: slice = slice(None)) -> tuple[FloatArray, Flo
 
 
 TABLES: Final = {"scaled": scaled_grids, "uniform": uniform_grids}
+LARGEST_GRID: Final = 4000  # two tables of 64 MB, some seconds
 _ROWS = 64  # of a table computed at a time: the temporaries of a large one would take gigabytes
 
 

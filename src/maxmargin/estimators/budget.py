@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.budget.chunks import Chunk, Chunks, chunk_source, chunk_visits
 from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH, merging_statistics
-from maxmargin.budget.merging import TABLES
+from maxmargin.budget.merging import LARGEST_GRID, TABLES
 from maxmargin.budget.model import Options, decision_values
 from maxmargin.budget.objective import Objective
 from maxmargin.budget.precision import check_gamma, check_later, needs_double
@@ -37,7 +37,6 @@ from maxmargin.problem.kernels import resolve_gamma
 from maxmargin.runtime import Control, Status, run, thread_count
 
 LARGEST_C = 1e30  # C·weight: coefficients are up to samples times that, and products of two of them must be numbers
-LARGEST_GRID = 4000  # two tables of 64 MB, some seconds
 
 
 class BudgetSVC(ClassifierMixin, Machine):

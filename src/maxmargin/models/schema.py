@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH
+from maxmargin.budget.merging import LARGEST_GRID, TABLES
 from maxmargin.budget.model import Options
 from maxmargin.cutting_plane.bundle import Bundle
 from maxmargin.divide.clustering import Centers
@@ -325,6 +326,13 @@ def _budget(c: Check) -> None:
         c.require(isinstance(s[name], dict), name, "is not a dict")
         for key, value in s[name].items():
             c.number(f"{name}[{key!r}]", value)
+    refit = s["refit_"]
+    known = {"rows", "coefficients", "kept"}
+    c.require(isinstance(refit, dict) and (not refit or set(refit) == known), "refit_", "is not a report of a refit")
+    if refit:
+        c.whole("refit_['rows']", refit["rows"], 1)
+        c.whole("refit_['coefficients']", refit["coefficients"], 1)
+        c.require(isinstance(refit["kept"], bool), "refit_['kept']", "is not True or False")
     _options(c, s["_stream"])
     _budget_state(c, s["_state"], "<f8" if s["_stream"].double else "<f4")
 
@@ -335,12 +343,13 @@ def _options(c: Check, options: Any) -> None:
     c.same("outputs", c.whole("outputs", options.outputs, 1), c.size["r"])
     c.whole("budget", options.budget, 1)
     c.whole("visits", options.visits, 1)
-    c.whole("grid_size", options.grid_size, 2, 10_000)
+    c.whole("grid_size", options.grid_size, 2, LARGEST_GRID)
     c.number("gamma", options.gamma, positive=True)
     c.number("C", options.C, positive=True)
     c.choice("maintenance", options.maintenance, MAINTENANCE)
     c.choice("merge_search", options.merge_search, MERGE_SEARCH)
-    for name in ("intercept", "averaging", "audit", "double"):
+    c.choice("merge_table", options.merge_table, TABLES)
+    for name in ("drop_useless", "intercept", "averaging", "audit", "double"):
         c.require(isinstance(getattr(options, name), bool), name, "is not True or False")
 
 
@@ -404,7 +413,7 @@ MACHINES = {
             BudgetSVC,
             _budget,
             {"support_vectors_", "dual_coef_", "intercept_", "classes_", "gamma_", "merging_"}
-            | {"_state", "_counters", "_stream"},
+            | {"refit_", "_state", "_counters", "_stream"},
             set(),
         ),
     )
