@@ -8,7 +8,7 @@ from benchmarks import harness, provenance, report
 from benchmarks.base import Cell, Experiment, Options
 
 AROUND = 5.0  # seconds beside a fit: process, imports, warm-up, data; the evaluator's pass
-UNKNOWN = 20.0  # seconds for a cell that nobody has timed yet
+UNKNOWN = 10.0  # seconds for a cell that nobody has timed yet
 
 
 Runs = dict[str, dict[str, Any]]
@@ -30,18 +30,20 @@ def due(experiments: dict[str, Experiment], runs: Runs) -> dict[str, tuple[float
     for name, experiment in experiments.items():
         why = provenance.faults(runs[name]) if name in runs else ["not measured yet"]
         if why:
-            found[name] = minutes(experiment, runs.get(name)), why
+            found[name] = minutes(experiment, runs), why
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
-def minutes(experiment: Experiment, run: dict[str, Any] | None) -> float:
-    """From the times of the stored run (or of the same solver on the same set) and the turns that the harness will take."""
+def minutes(experiment: Experiment, runs: Runs) -> float:
+    """From the times of the nearest cells on record and the turns that the harness will take."""
     options = Options()
     cells = experiment.cells(options)
     repeat = [min(experiment.repeat, cell.repeat or experiment.repeat) for cell in cells]
+    own = runs.get(experiment.name, {"records": []})["records"]
+    records = own or [record for run in runs.values() for record in run["records"]]
     total = 0.0
     for group in harness.by_data(cells, repeat, options).values():
-        fits = [(_known(cell, run) * cell.number, asked, 1.0 if cell.alone else 0.5) for cell, asked in group]
+        fits = [(_seconds(cell, records) * cell.number, asked, 1.0 if cell.alone else 0.5) for cell, asked in group]
         for turn in range(max(asked for _, asked in group)):
             if turn and sum(fit * min(turn, asked) for fit, asked, _ in fits) > harness.TURNS_SECONDS:
                 break
@@ -49,9 +51,15 @@ def minutes(experiment: Experiment, run: dict[str, Any] | None) -> float:
     return total / 60
 
 
-def _known(cell: Cell, run: dict[str, Any] | None) -> float:
-    near = [r for r in (run or {"records": []})["records"] if (r["dataset"], r["solver"]) == (cell.dataset, cell.solver)]
-    alike = [r for r in near if r["label"] == cell.label and r["problem"]["tol"] == cell.problem.tol] or near
-    times = [r["best"] for r in alike if r["status"] == "ok"]
-    times += [report.limit_of(r) for r in alike if r["status"] == "timeout"]
-    return min(max(times, default=UNKNOWN), cell.limit or float("inf"))
+def _seconds(cell: Cell, records: list[dict[str, Any]]) -> float:
+    """The mean over the records of this set and solver that resemble the cell most."""
+    near = [r for r in records if (r["dataset"], r["solver"]) == (cell.dataset, cell.solver)]
+    times: dict[int, list[float]] = {}
+    for r in near:
+        if r["status"] in ("ok", "timeout"):
+            fields = ("C", "gamma", "kernel", "tol", "options")
+            alike = sum(r["problem"][name] == getattr(cell.problem, name) for name in fields)
+            alike += (r["label"] == cell.label) + (cell.rows in (None, r["rows"]))
+            times.setdefault(alike, []).append(r["best"] if r["status"] == "ok" else report.limit_of(r))
+    best = times[max(times)] if times else [UNKNOWN]
+    return min(sum(best) / len(best), cell.limit or float("inf"))

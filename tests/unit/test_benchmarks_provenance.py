@@ -130,7 +130,7 @@ def test_what_is_due_is_planned():
     experiments = {name: cls() for name, cls in discover("experiments").items()}
     plan = due.table(experiments, {})
     assert all(f"run {name} " in plan for name in experiments)
-    assert all(0 < due.minutes(experiment, RUNS.get(name)) < 120 for name, experiment in experiments.items())
+    assert all(0 < due.minutes(experiment, RUNS) < 240 for experiment in experiments.values())
     fresh = {name: {"records": []} for name in experiments}
     assert due.table(experiments, fresh).startswith("nothing is due") and due.due(experiments, fresh) == {}
     times = [time for time, _ in due.due(experiments, RUNS).values()]

@@ -12,7 +12,7 @@ from benchmarks import cli, texts
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUNS = cli.stored()
-CHECKED = ("README.md", "docs/exact.md", "docs/inner-solvers.md")
+CHECKED = ("README.md", "docs/exact.md", "docs/inner-solvers.md", "docs/divide.md", "docs/index.md")
 # seconds, ratios, percentages and memory; sizes such as 49,990 × 22 are not measurements
 MEASUREMENT = re.compile(r"\d ?(×(?! ?\d)|s|ms|µs|%|GB|times)(?![\w-])")
 
