@@ -21,7 +21,7 @@ lint: $(STAMP)
 unit: $(STAMP)
 	$(PY) -m pytest -q
 
-# Every fuzz test with 100,000 inputs; some hours.
+# Every fuzz test with 100,000 inputs (a tenth where each takes long); about an hour.
 fuzz: $(STAMP)
 	MAXMARGIN_FUZZ=100000 $(PY) -m pytest -q tests -k fuzz
 

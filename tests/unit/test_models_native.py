@@ -123,6 +123,15 @@ def test_objects_and_names_of_features(tmp_path) -> None:
         back.predict(frame[frame.columns[::-1]])
 
 
+def test_sparse_indices_of_two_widths(tmp_path) -> None:
+    """SciPy may mix them."""
+    X, y = blobs()
+    model = SVC().fit(sp.csr_matrix(X), y)
+    model.support_vectors_.indptr = model.support_vectors_.indptr.astype(np.int64)
+    maxmargin.save(model, tmp_path / "model")
+    assert np.array_equal(maxmargin.load(tmp_path / "model").predict(X), model.predict(X))
+
+
 @pytest.mark.parametrize("make", [SVC, DCSVC, OneClassSVM, SVR])
 def test_precomputed_kernels(make, tmp_path) -> None:
     X, y = blobs()

@@ -33,7 +33,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "params": {name: encode(value, name) for name, value in sorted(names.items())},
         "state": {name: encode(value, name) for name, value in sorted(state.items())},
     }
-    machine.check(state)
+    _made(header, Decoder(encode.arrays))  # what could not be read again is not written
     write(path, header, encode.arrays)
 
 

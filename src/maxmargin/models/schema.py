@@ -3,19 +3,16 @@
 The core trusts the arrays of a fitted machine, so a file's are judged here before it sees them. A new fitted attribute
 needs a line here (tests/unit/test_models_native.py says which is missing): how it is checked, once read.
 
-Shapes are letters, and a letter is the same number everywhere: d features, s support vectors, c classes, p problems
+Shapes are letters (checks.py): d features, s support vectors, c classes, p problems
 (pairs of classes, or classes), r rows of coefficients, k clusters, m sampled points.
 """
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH
 from maxmargin.budget.merging import LARGEST_GRID, TABLES
@@ -29,73 +26,9 @@ from maxmargin.estimators.linear import LinearSVC
 from maxmargin.estimators.oneclass import OneClassSVM
 from maxmargin.estimators.svc import SVC, NuSVC
 from maxmargin.estimators.svr import SVR, NuSVR
+from maxmargin.models.checks import FLOATS, INTEGERS, PRECISIONS, Check
 from maxmargin.models.container import ModelFileError
 from maxmargin.problem.kernels import NAMES, Kernel
-
-FLOATS = ("<f8", "<f4")
-INTEGERS = ("<i8", "<i4")
-PRECISIONS = ("float32", "float64")
-
-
-class Check:
-    """The fitted attributes of one machine, with the sizes found so far."""
-
-    def __init__(self, state: dict[str, Any]) -> None:
-        self.state = state
-        self.size: dict[str, int] = {}
-
-    def require(self, condition: Any, name: str, trouble: str) -> None:
-        if not condition:
-            raise ModelFileError(f"{name} {trouble}")
-
-    def array(self, name: str, value: Any, types: tuple[str, ...], *shape: str | int, finite: bool = True) -> NDArray[Any]:
-        """`value` as an array of one of these types, of a shape that agrees with the others; real numbers finite."""
-        self.require(isinstance(value, np.ndarray), name, "is not an array")
-        self.require(value.dtype.str in types, name, f"has type {value.dtype}, not {' or '.join(types)}")
-        self._shape(name, value.shape, shape)
-        if finite and value.dtype.kind == "f":
-            self.require(np.isfinite(value).all(), name, "has numbers that are not finite")
-        return value  # type: ignore[no-any-return]
-
-    def indices(self, name: str, value: Any, shape: str, below: int, low: int = 0) -> NDArray[Any]:
-        array = self.array(name, value, INTEGERS, shape)
-        inside = not len(array) or (array.min() >= low and array.max() < below)
-        self.require(inside, name, f"has entries outside {low} … {below - 1}")
-        return array
-
-    def samples(self, name: str, value: Any, rows: str) -> None:
-        """Dense rows or CSR (which the decoder has judged), of d features."""
-        if not sp.issparse(value):
-            self.array(name, value, FLOATS, rows, "d")
-            return
-        self.array(f"{name}.data", value.data, FLOATS, f"entries of {name}")
-        self._shape(name, value.shape, (rows, "d"))
-
-    def whole(self, name: str, value: Any, low: int, high: int = 2**62) -> int:
-        integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        self.require(integer and low <= value <= high, name, f"is {value!r:.40}, not a whole number from {low} on")
-        return int(value)
-
-    def number(self, name: str, value: Any, positive: bool = False) -> None:
-        real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        self.require(real, name, f"is {value!r:.40}, not a number")
-        if positive:
-            self.require(0 < value < np.inf, name, f"is {value!r:.40}, not a positive number")
-
-    def choice(self, name: str, value: Any, choices: Iterable[str]) -> None:
-        self.require(isinstance(value, str) and value in choices, name, f"is {value!r:.40}, not one of {', '.join(choices)}")
-
-    def same(self, name: str, found: int, wanted: int) -> None:
-        self.require(found == wanted, name, f"has {found} entries where {wanted} belong")
-
-    def _shape(self, name: str, found: tuple[int, ...], wanted: tuple[str | int, ...]) -> None:
-        fits = len(found) == len(wanted) and all(
-            size == (want if isinstance(want, int) else self.size.setdefault(want, size))
-            for size, want in zip(found, wanted)
-        )
-        sizes = ", ".join(f"{want}={self.size.get(str(want), want)}" for want in wanted)
-        self.require(fits, name, f"has shape {found}, which does not agree with ({sizes})")
-
 
 # ---- the report: the same for all ----------------------------------------------------------------------------------
 
@@ -388,8 +321,8 @@ class Machine:
         missing, unknown = self.required - set(state), set(state) - self.required - self.optional
         if missing or unknown:
             raise ModelFileError(
-                f"{self.kind.__name__}: attributes {sorted(missing)} are missing, {sorted(unknown)} unknown "
-                "(a newer maxmargin may have written them)"
+                f"{self.kind.__name__}: attributes {sorted(missing)} are missing, {sorted(unknown)} unknown (they are "
+                "somebody else's, or a newer maxmargin's)"
             )
         found = Check(state)
         _report(found)

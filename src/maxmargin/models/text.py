@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.data.atomic import replacing
+from maxmargin.estimators._base import check_number
 from maxmargin.models.container import ModelFileError
 
 FloatArray = NDArray[np.float64]
@@ -130,8 +131,7 @@ def features(found: int, n_features: int | None, path: Any) -> int:
     """How many features a model has: as many as it names, unless the caller knows better."""
     if n_features is None:
         return max(found, 1)
-    if not isinstance(n_features, int) or isinstance(n_features, bool) or n_features < 1:
-        raise ValueError(f"n_features={n_features!r} must be a positive integer, or None to take it from the file")
+    check_number("n_features", n_features, low=1, closed="left", integer=True, remedy="or None to take it from the file")
     if n_features < found:
         raise ValueError(f"n_features={n_features} is below feature {found}, which {path} names")
-    return n_features
+    return int(n_features)

@@ -225,7 +225,7 @@ class Decoder:
         rows, columns = _a_list(content["shape"], 2)
         _require(type(rows) is int and type(columns) is int and 0 <= columns < 2**62, content, "no shape of a matrix")
         whole = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(data) == len(indices)
-        _require(whole and indices.dtype == indptr.dtype and indices.itemsize >= 4, content, "CSR arrays that disagree")
+        _require(whole and min(indices.itemsize, indptr.itemsize) >= 4, content, "CSR arrays that disagree")
         rising = np.diff(indices) > 0
         rising[(indptr[1:-1] - 1)[(indptr[1:-1] > 0) & (indptr[1:-1] < len(data))]] = True  # between two rows
         inside = not len(indices) or bool(indices.min() >= 0 and indices.max() < columns)
