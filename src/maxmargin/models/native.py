@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import deepcopy
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -62,7 +63,8 @@ def _made(header: dict[str, Any], decode: Decoder) -> Any:
     unknown = set(parts["params"]) - set(machine.kind._get_param_names())  # type: ignore[attr-defined]
     if unknown:
         raise ModelFileError(f"parameters {sorted(unknown)} are unknown (a newer maxmargin may have written them)")
-    machine.check(parts["state"])
+    state = {**deepcopy(machine.later), **parts["state"]}
+    machine.check(state)
     model = machine.kind(**parts["params"])
-    model.__dict__.update(parts["state"])
+    model.__dict__.update(state)
     return model

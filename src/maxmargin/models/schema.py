@@ -1,7 +1,8 @@
 """What each machine is made of, and whether what was read makes sense: shapes, types, ranges.
 
 The core trusts the arrays of a fitted machine, so a file's are judged here before it sees them. A new fitted attribute
-needs a line here (tests/unit/test_models_native.py says which is missing): how it is checked, once read.
+needs a line here (tests/unit/test_models_native.py says which is missing): how it is checked, once read. Older files do
+not have it: it is optional, or `later` says what they mean.
 
 Shapes are letters (checks.py): d features, s support vectors, c classes, p problems
 (pairs of classes, or classes), r rows of coefficients, k clusters, m sampled points.
@@ -310,11 +311,16 @@ _LEVELS |= {"support_cluster_", "cluster_intercept_", "_committee"}
 
 
 class Machine:
-    """A machine, the attributes it must and may have after a fit, and what they must satisfy."""
+    """A machine, the attributes it must and may have after a fit, and what they must satisfy.
 
-    def __init__(self, kind: type, check: Callable[[Check], None], required: set[str], optional: set[str]) -> None:
-        self.kind, self._check = kind, check
-        self.required, self.optional = required | _REPORT, optional | _MAYBE
+    `later` are attributes that came after a version of the format, with what older files mean by not having them.
+    """
+
+    def __init__(
+        self, kind: type, check: Callable[[Check], None], required: set[str], optional: set[str], **later: Any
+    ) -> None:
+        self.kind, self._check, self.later = kind, check, later
+        self.required, self.optional = required | _REPORT | set(later), optional | _MAYBE
 
     def check(self, state: dict[str, Any]) -> None:
         """Raise ModelFileError unless `state` is that of a fitted machine."""
@@ -346,8 +352,9 @@ MACHINES = {
             BudgetSVC,
             _budget,
             {"support_vectors_", "dual_coef_", "intercept_", "classes_", "gamma_", "merging_"}
-            | {"refit_", "_state", "_counters", "_stream"},
+            | {"_state", "_counters", "_stream"},
             set(),
+            refit_={},
         ),
     )
 }
