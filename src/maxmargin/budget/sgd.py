@@ -113,7 +113,7 @@ class BudgetSolver:
         if state is not None:
             self._core.restore(**state)
         nothing = self._core.take_counters()
-        self._before = counters or nothing
+        self._before = counters or {}
         self._run, self._pass = dict(nothing), dict(nothing)  # counters of this run, and of the pass under way
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
@@ -183,7 +183,7 @@ class BudgetSolver:
             coef=coef,
             intercept=intercept,
             state=state,
-            counters={name: value + self._before[name] for name, value in self._run.items()},
+            counters={name: value + self._before.get(name, 0.0) for name, value in self._run.items()},
             steps=int(self._run["steps"]),
             refitted=bool(chosen),
         )
