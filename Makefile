@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 BUILD := $(if $(LEVELS),-C cmake.define.MAXMARGIN_LEVELS=$(LEVELS))
 NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: demo test lint unit fuzz bench format stubs clean
+.PHONY: demo test lint unit fuzz sanitize bench format stubs clean
 
 demo: $(STAMP)
 	$(PY) -m maxmargin.demo
@@ -18,8 +18,14 @@ lint: $(STAMP)
 	$(PY) -m ruff check src tests benchmarks
 	$(PY) -m mypy
 
+# A test that hangs ends the run and shows where; by a thread, which sees loops inside the core as well.
 unit: $(STAMP)
-	$(PY) -m pytest -q
+	$(PY) -m pytest -q --timeout=300 --timeout-method=thread
+
+# The core under AddressSanitizer + UBSan, then ThreadSanitizer, driven by the tests (docs/testing.md).
+sanitize: $(STAMP)
+	tests/native/sanitize address
+	tests/native/sanitize thread
 
 # Every fuzz test with 100,000 inputs (a tenth where each takes long); about an hour.
 fuzz: $(STAMP)

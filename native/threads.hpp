@@ -105,7 +105,7 @@ class Helpers {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       asked_ += helpers;
-      hire(std::max(helpers, std::min(asked_, int(std::thread::hardware_concurrency()) - 1)));
+      hire(std::max(helpers, std::min(asked_, cores_ - 1)));  // callers side by side share helpers beyond the cores
       loop.wanted_ = std::min(helpers, hired_);
       if (loop.wanted_ > 0) {
         open_.push_back(&loop);
@@ -174,6 +174,7 @@ class Helpers {
   }
 
   static inline std::atomic<Helpers*> shared_{nullptr};
+  const int cores_ = int(std::thread::hardware_concurrency());
   std::mutex mutex_;
   std::condition_variable work_;
   std::vector<Loop*> open_;  // with places left, the oldest first

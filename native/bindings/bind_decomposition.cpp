@@ -38,6 +38,7 @@ void bind_part(nb::module_& m, const char* name) {
       .def(
           "extremes",
           [](const Self& s) {
+            nb::gil_scoped_release release;
             const Extremes e = s.extremes();
             return std::make_tuple(e.max_up[0], e.max_up[1], e.min_low[0], e.min_low[1]);
           },
@@ -45,7 +46,11 @@ void bind_part(nb::module_& m, const char* name) {
       .def(
           "candidates",
           [](Self& s, int group, index_t k, double above, double below) {
-            const Candidates c = s.candidates(group, k, above, below);
+            Candidates c;
+            {
+              nb::gil_scoped_release release;
+              c = s.candidates(group, k, above, below);
+            }
             return std::make_tuple(to_numpy(c.up), to_numpy(c.up_score), to_numpy(c.low), to_numpy(c.low_score));
           },
           nb::arg("group"), nb::arg("k"), nb::arg("above"), nb::arg("below"),
@@ -107,7 +112,12 @@ void bind_part(nb::module_& m, const char* name) {
       .def(
           "movable",
           [](const Self& s, double up0, double up1, double low0, double low1) {
-            return to_numpy(s.movable(Extremes{{up0, up1}, {low0, low1}}));
+            std::vector<index_t> found;
+            {
+              nb::gil_scoped_release release;
+              found = s.movable(Extremes{{up0, up1}, {low0, low1}});
+            }
+            return to_numpy(found);
           },
           "Positions of the samples that could still move, given the extremes.")
       .def(

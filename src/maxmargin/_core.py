@@ -1,11 +1,14 @@
 """The native core for this machine: the compiled module of the best instruction-set level that it can run.
 
-`MAXMARGIN_ISA` (v2, v3, v4 or portable) overrides the choice, for tests and bug reports.
+`MAXMARGIN_ISA` (v2, v3, v4 or portable) overrides the choice, for tests and bug reports. `MAXMARGIN_CORE`, the path of a
+module that was built apart (with a sanitizer, say), takes the place of them all.
 """
 
 import importlib
 import importlib.util
 import os
+from pathlib import Path
+from types import ModuleType
 
 from maxmargin import _cpu
 
@@ -25,5 +28,19 @@ def _choose() -> str:
     return runnable[0]
 
 
-ISA = _choose()
-globals().update({k: v for k, v in vars(importlib.import_module(f"maxmargin._core_{ISA}")).items() if k[0] != "_"})
+def _load() -> tuple[str, ModuleType]:
+    path = os.environ.get("MAXMARGIN_CORE")
+    if not path:
+        level = _choose()
+        return level, importlib.import_module(f"maxmargin._core_{level}")
+    name = Path(path).name.split(".")[0]
+    spec = importlib.util.spec_from_file_location(f"maxmargin.{name}", path)
+    if spec is None or spec.loader is None or not name.startswith("_core_"):
+        raise ImportError(f"MAXMARGIN_CORE={path!r} is not a compiled core: it must be the file _core_<level>.<suffix>")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return name.removeprefix("_core_"), module
+
+
+ISA, _module = _load()
+globals().update({k: v for k, v in vars(_module).items() if k[0] != "_"})

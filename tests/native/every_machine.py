@@ -32,7 +32,7 @@ def problems() -> Iterator[tuple[str, Any, Any, NDArray[Any]]]:
     wide = rng.normal(size=(20_001, 3))
     split = np.where(wide[:, 0] + 0.2 * wide[:, 1] ** 2 + 0.1 * rng.normal(size=len(wide)) > 0, 1, -1)
     thirds = np.digitize(wide[:, 0] + 0.1 * rng.normal(size=len(wide)), [-0.5, 0.5])
-    words = sp.random(6000, 3000, 0.004, "csr", dtype=np.float64, rng=rng)
+    words = sp.random(6000, 3000, 0.004, "csr", random_state=0)
     topic = np.where(words @ rng.normal(size=3000) > 0, 1, -1)
     small, sign, height = wide[:2000], split[:2000], np.sin(wide[:2000, 0])
 

@@ -54,9 +54,27 @@ def test_levels_agree(level: str) -> None:
         assert other[case][3:] == pytest.approx(scores, abs=0.02), case
 
 
-def test_a_level_that_is_not_built_is_refused() -> None:
+@pytest.mark.parametrize(
+    "setting, value, says",
+    [
+        ("MAXMARGIN_ISA", "v9", "MAXMARGIN_ISA='v9': this installation has"),
+        ("MAXMARGIN_CORE", "/nowhere/core.so", "MAXMARGIN_CORE='/nowhere/core.so' is not a compiled core"),
+        ("MAXMARGIN_CORE", "/nowhere/_core_v3.txt", "MAXMARGIN_CORE='/nowhere/_core_v3.txt' is not a compiled core"),
+        ("MAXMARGIN_CORE", "/nowhere/_core_v3.so", "/nowhere/_core_v3.so: cannot open"),
+    ],
+)
+def test_a_core_that_is_not_there_is_refused(setting: str, value: str, says: str) -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAXMARGIN_")}
     out = subprocess.run(
-        [sys.executable, "-c", "import maxmargin"],
-        env={**os.environ, "MAXMARGIN_ISA": "v9"}, capture_output=True, text=True,
+        [sys.executable, "-c", "import maxmargin"], env={**environment, setting: value}, capture_output=True, text=True,
     )  # fmt: skip
-    assert out.returncode != 0 and "MAXMARGIN_ISA='v9': this installation has" in out.stderr
+    assert out.returncode != 0 and says in out.stderr
+
+
+def test_a_core_that_was_built_apart_can_be_chosen() -> None:
+    spec = importlib.util.find_spec(f"maxmargin._core_{_core.ISA}")
+    code = "from maxmargin import SVC, _core; fit = SVC().fit([[0], [1]], [0, 1]); print(_core.ISA, _core._module.__file__)"
+    out = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "MAXMARGIN_CORE": str(spec.origin)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert out.stdout.split() == [_core.ISA, spec.origin], out.stderr

@@ -96,3 +96,37 @@ def test_fit_is_certified_and_equals_the_fit_without_an_order(monkeypatch):
     plain = SVC(C=5, gamma=30.0).fit(X, y)
     assert plain.objective_ == pytest.approx(ordered.objective_, rel=1e-4)
     assert plain.timings_["rows"] > 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_only_zeros_are_left_out(dtype):
+    """Distances of all sizes, those around the last value that counts included; few rows at a time are never tested."""
+    rng = np.random.default_rng(6)
+    X = (rng.random((1500, 3)) * 3).astype(dtype)
+    samples, every = samples_of(X, dtype, gamma=20.0)
+    order = np.ascontiguousarray(samples.points.neighbour_order(every, 1))
+    tested, plain = np.empty((len(X), len(X)), dtype), np.empty((len(X), len(X)), dtype)
+    samples.points.block(order, samples.points, order, tested, 1)
+    for first in range(0, len(X), 8):  # boxes are for more than eight rows
+        some = slice(first, first + 8)
+        samples.points.block(order, samples.points, np.ascontiguousarray(order[some]), plain[some], 1)
+    np.testing.assert_array_equal(tested, plain)
+    smallest = np.log(plain[plain > 0].min())
+    assert (plain == 0).mean() > 0.5 and smallest == pytest.approx(-25 if dtype == np.float32 else -45, abs=0.01)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("gamma", [0.5, 5.0, 30.0])
+def test_as_much_is_left_out_as_boxes_allow(dtype, gamma):
+    """The share of rows whose box is too far from that of a block of 128 samples, box by box in NumPy."""
+    rng = np.random.default_rng(7)
+    X = (rng.random((128 * 40, 3)) * 4).astype(dtype)
+    samples, every = samples_of(X, dtype, gamma=gamma)
+    order = np.ascontiguousarray(samples.points.neighbour_order(every, 1))
+    blocks = X[order].astype(float).reshape(40, 128, 3)
+    low, high = blocks.min(1)[:, None], blocks.max(1)[:, None]
+    probes = X[order[(2 * np.arange(48) + 1) * len(X) // 96]].astype(float)
+    exponent = -gamma * (np.maximum(0, np.maximum(low - probes, probes - high)) ** 2).sum(2)
+    assert exponent.min() < -60 or gamma < 5
+    left_out = (exponent < (-25 if dtype == np.float32 else -45) - 0.5).mean()
+    assert samples.points.far_share(order) == pytest.approx(left_out, abs=0.002)
