@@ -37,3 +37,8 @@ def test_an_old_file_answers_as_it_did(path, tmp_path) -> None:
     assert np.array_equal(maxmargin.load(tmp_path / "again").predict(points), model.predict(points))
     if hasattr(model, "classes_"):
         assert model.classes_.tolist() == ["a", "b", "ç"]
+    y = np.resize(["a", "b", "ç"], len(points)) if hasattr(model, "classes_") else np.arange(len(points))
+    if hasattr(model, "partial_fit"):
+        model.partial_fit(points, y)
+    model.fit(points, y)
+    assert model.status_ in ("converged", "completed", "early")

@@ -186,7 +186,7 @@ def test_probabilities_of_libsvm_are_left_out_with_a_word(tmp_path) -> None:
 
 def test_sparse_models_and_features_that_no_support_vector_has(tmp_path) -> None:
     _, y = data([1, -1])
-    wide = sp.random_array((120, 500), density=0.01, random_state=0, format="csr")
+    wide = sp.random(120, 500, density=0.01, random_state=0, format="csr")
     model = SVC(gamma=0.5).fit(wide, y)
     maxmargin.save(model, tmp_path / "model", format="libsvm")
     back = maxmargin.load(tmp_path / "model", n_features=500)
