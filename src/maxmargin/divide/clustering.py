@@ -44,7 +44,7 @@ Nearest = Callable[[IntArray, IntArray, IntArray, FloatArray], Steps]
 
 # Those without a reason of their own were chosen on rows held out of training rows (benchmarks/experiments/dc_constants.py).
 _ITERATIONS = 20  # the paper's
-_WIDTHS = 1.0  # γ d² of two random points, on the average, from which on a kernel is too narrow to cluster with
+_WIDTHS = 4.0  # γ d² of two random points, on the average, from which on a kernel is too narrow to cluster with
 _RESTARTS = 8  # of kernel k-means at most; 64 / k of them, as fine levels gain little and take longer
 _BALANCE = 0.02  # separating 2 % of the kernel is worth one more Σ n_c² of equal clusters
 _FAR_ABOVE_MEAN = 2.0  # clusters larger than this many times the mean are split,
