@@ -10,7 +10,7 @@ In README.md and docs/*.md everything between two markers belongs to `python -m 
 
 The word behind the dot is a method `text_<word>` of the experiment, or one of the words below; keywords choose one
 record by any of its fields or its problem's. Text on lines of its own stays on lines of its own. A marker that names an
-unknown experiment, result or word, or chooses no record or several, is an error.
+unknown experiment or word, or chooses no record or several, is an error; an experiment without a result says so.
 """
 
 from __future__ import annotations
@@ -61,8 +61,10 @@ def text(name: str, runs: dict[str, Run]) -> str:
     title, _, word = first.partition(".")
     keys = dict(part.split("=", 1) for part in rest)
     known = discover("experiments")
-    if title not in known or title not in runs:
-        raise ValueError(f"generated: {name}: there is no stored result {title!r}, only {', '.join(runs)}")
+    if title not in known:
+        raise ValueError(f"generated: {name}: there is no experiment {title!r}, only {', '.join(known)}")
+    if title not in runs:
+        return "(not measured yet)"
     experiment = known[title]()
     own: Callable[..., str] | None = getattr(experiment, f"text_{word}", None)
     if own is not None:

@@ -50,6 +50,7 @@ class Exact(Experiment):
     yardstick = "scikit-learn"
     sets = ("ijcnn1", "a9a", "w8a", "covtype_first", "mnist8", "mv", "cadata", "covtype")
     beside = ("covtype",)
+    sizes = ROWS
     solvers = tuple(CACHES)
 
     def cells(self, options: Options) -> list[Cell]:
@@ -59,7 +60,7 @@ class Exact(Experiment):
                 name,
                 solver,
                 problem_of(name, tol, cache),
-                rows=ROWS.get(name),
+                rows=self.sizes.get(name),
                 test_rows=TEST_ROWS if name in ("covtype", "covtype_first") else None,
                 kernel_pass=solver == self.baseline,
             )

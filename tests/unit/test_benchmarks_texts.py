@@ -29,6 +29,10 @@ def runs():
     return {"exact": {"experiment": "exact", "records": [ours, late, peer, *seeds]}}
 
 
+def test_what_is_not_measured_says_so(runs):
+    assert texts.text("exact_error.seconds solver=maxmargin", runs) == "(not measured yet)"
+
+
 def test_places_are_filled_and_the_rest_is_left_alone(runs):
     page = "takes <!-- generated: exact.seconds solver=maxmargin C=1 -->?<!-- end --> s\n\n<!-- generated: exact.score " \
         "solver=maxmargin -->\nold\n\nlines\n<!-- end -->\nrest\n"  # fmt: skip
@@ -47,7 +51,7 @@ def test_words(runs, name, said):
 
 
 @pytest.mark.parametrize("name, error", [
-    ("nothing.seconds", "no stored result 'nothing'"), ("exact.nonsense", "neither text_nonsense"),
+    ("nothing.seconds", "no experiment 'nothing'"), ("exact.nonsense", "neither text_nonsense"),
     ("exact.seconds dataset=a", "5 records of exact"), ("exact.seconds dataset=b", "0 records"),
     ("exact.value solver=maxmargin field=nonsense", "has no nonsense"), ("exact.mean C=7 field=best", "have no best"),
 ])  # fmt: skip

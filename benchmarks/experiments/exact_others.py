@@ -1,0 +1,15 @@
+"""The table of the exact machines again, on sets that no other experiment of theirs uses: nothing was tuned on them.
+
+Parts of the larger sets, so that the peers take minutes. For the settings of each program see the experiment `exact`.
+"""
+
+from __future__ import annotations
+
+from benchmarks.experiments.exact import Exact
+
+
+class ExactOthers(Exact):
+    title = "Exact kernel machines: other sets"
+    sets = ("census", "cifar", "phishing", "susy", "space_ga")
+    beside = ()
+    sizes = {"census": 20_000, "susy": 12_000}
