@@ -211,8 +211,6 @@ def write(out: Any, x: Any, y: Any, saving: Saving) -> None:
         out.write(delimiter.join(_quoted(str(name)) for name in saving.header).encode() + b"\n")
     numbers = y if y is not None and y.dtype == np.float64 else None
     words = [] if y is None or numbers is not None else [_quoted(str(label)).encode() for label in y]
-    if not all(words):
-        raise ValueError("y has an empty label, which no CSV file can hold")
     letters = np.frombuffer(b"".join(words), np.uint8)
     ends = np.cumsum([len(word) for word in words], dtype=np.int64)
     for first, last in row_blocks(x):
@@ -221,6 +219,8 @@ def write(out: Any, x: Any, y: Any, saving: Saving) -> None:
 
 def _quoted(word: str) -> str:
     """Text in quotes, unless it needs none."""
+    if not word:
+        raise ValueError("an empty name or label cannot be told from a missing one in a CSV file")
     if re.search(r"[\r\n]", word):
         raise ValueError(f"{word!r} has a line break, which a field must not have")
     return word if re.fullmatch(r"[\w.-]+( [\w.-]+)*", word) else '"' + word.replace('"', '""') + '"'

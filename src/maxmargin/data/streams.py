@@ -27,7 +27,7 @@ Source = str | os.PathLike[str] | BinaryIO
 Fill = Callable[[memoryview], int]  # puts bytes there and says how many; 0 at the end
 
 BLOCK = 1 << 23  # bytes of text per step: a hundredth of a second of work, little beside the data themselves
-_STEP = 1 << 16  # compressed bytes per step
+_STEP = 1 << 16  # bytes that are unpacked, or searched for the end of a line, at a time
 _LINE_FEED = 10
 _XZ_MEMORY = 1 << 30  # xz needs up to 64 MB by its presets; a damaged header may ask for more than there is
 _SHOWN = 40  # bytes of a bad token in a message
@@ -177,25 +177,36 @@ class _Behind(io.RawIOBase):
 
 def blocks(fill: Fill, size: int = BLOCK) -> Iterator[NDArray[np.uint8]]:
     """Whole lines, about `size` bytes at a time. Each block ends with a line feed, and its memory is used again."""
-    buffer, held = bytearray(size + 1), 0  # one byte more, for a line feed that the file may lack
+    buffer, held = np.empty(size + 1, np.uint8), 0  # one byte more, for a line feed that the file may lack
     while True:
-        while held < size and (count := fill(memoryview(buffer)[held:size])):
+        while held < size and (count := fill(buffer.data[held:size])):
             held += count
         if held < size:  # the end
             break
-        cut = buffer.rfind(b"\n", 0, held) + 1
+        cut = _last_line(buffer, held)
         if cut:
-            yield np.frombuffer(buffer, np.uint8, cut)
-            buffer[: held - cut] = buffer[cut:held]
+            yield buffer[:cut]
+            buffer[: held - cut] = buffer[cut:held].copy()
             held -= cut
         else:  # a line that is longer than a block
-            buffer = buffer + bytearray(size)  # a new one: views of the old may be about
+            buffer = np.concatenate([buffer, np.empty(size, np.uint8)])
             size *= 2
     if held:
         if buffer[held - 1] != _LINE_FEED:
             buffer[held] = _LINE_FEED
             held += 1
-        yield np.frombuffer(buffer, np.uint8, held)
+        yield buffer[:held]
+
+
+def _last_line(buffer: NDArray[np.uint8], end: int) -> int:
+    """The byte after the last line feed before `end`; 0 if there is none."""
+    while end > 0:
+        begin = max(0, end - _STEP)
+        at = buffer[begin:end].tobytes().rfind(b"\n")
+        if at >= 0:
+            return begin + at + 1
+        end = begin
+    return 0
 
 
 def line_start(file: BinaryIO, position: int, begin: int = 0) -> int:
