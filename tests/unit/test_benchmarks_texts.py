@@ -12,9 +12,10 @@ from benchmarks import cli, texts
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUNS = cli.stored()
-CHECKED = ("README.md", "docs/exact.md", "docs/inner-solvers.md", "docs/divide.md", "docs/index.md", "docs/linear.md")
+NOT_YET = ("budget.md",)  # pages whose numbers still stand by hand
+PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in NOT_YET)]
 # seconds, ratios, percentages and memory; sizes such as 49,990 × 22 are not measurements
-RULES = ("10 times their spread", "0.7 times its size")  # constants of the program, not measurements
+RULES = ("10 times their spread", "0.7 times its size", "2 GB at most")  # constants of the program, not measurements
 MEASUREMENT = re.compile(r"\d ?(×(?! ?\d)|s|ms|µs|%|GB|times)(?![\w-])")
 
 
@@ -68,14 +69,14 @@ def test_everything_generated_is_up_to_date():
     assert not stale, f"{', '.join(stale)}: run python -m benchmarks report"
 
 
-@pytest.mark.parametrize("name", CHECKED)
-def test_no_measurement_is_typed_by_hand(name):
-    text = texts.MARKED.sub("", (ROOT / name).read_text(encoding="utf-8"))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_measurement_is_typed_by_hand(page):
+    text = texts.MARKED.sub("", page.read_text(encoding="utf-8"))
     text = re.sub(r"^```.*?^```|^    .*?$|`[^`\n]*`", "", text, flags=re.MULTILINE | re.DOTALL)
     for rule in RULES:
         text = text.replace(rule, "")
     typed = [line for line in text.splitlines() if MEASUREMENT.search(line)]
-    assert not typed, f"{name}: take these from a stored result (benchmarks/texts.py): {typed}"
+    assert not typed, f"{page.name}: take these from a stored result (benchmarks/texts.py): {typed}"
 
 
 @pytest.mark.parametrize("path", texts.marked_pages(cli.DOCS), ids=lambda path: path.name)
