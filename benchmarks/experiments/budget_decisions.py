@@ -1,7 +1,15 @@
 """Merging decisions: table 3 of the lookup-merging paper, and the two functions of its figure 2.
 
-One pass with budget 100 in which every merge is decided three times: by lookup, by golden section search to 0.01 and by
-a precise search. "Factor" is the weight degradation of a method's choice over the least one, averaged over the events.
+20 passes with budget 100 in which every merge is decided three times: by lookup, by golden section search to 0.01 (gss) and
+to 1e-10 (gss-precise). As in the paper, "equal" counts the merges in which lookup-wd and gss choose the same partner, and
+"factor" is the weight degradation of a method's choice over that of gss-precise, the mean over the merges. The paper does
+not say how it took the mean: "of the sums" is the quotient of the summed degradations, which large ones decide.
+
+"The paper's rules": its uniform table of 400 × 400 nodes, and every support vector that is one too many is merged. "Ours":
+our table, and a support vector of which even the best merge keeps less than a ten-thousandth is dropped; drops are no
+merges and are counted apart. "gss useless": merges in which gss finds no partner that keeps that much, though it decides
+nothing here. The paper's own numbers are from its runs; its SUSY has 4,500,000 rows in one pass, ours 24,000 in 20.
+With more than two classes (dna) our lookup-wd looks nothing up but takes Newton steps; the paper has two classes only.
 """
 
 from __future__ import annotations
@@ -13,58 +21,72 @@ import numpy as np
 
 from benchmarks import plots, report
 from benchmarks.base import Cell, Experiment, Options, Problem, discover
+from benchmarks.experiments.budget_accuracy import EPOCHS, unmeasured
 
 BUDGET = 100
-PAPER = {  # equal decisions (per cent), factor of gss, factor of lookup-wd
-    "susy": (93.64, 1.01795, 1.00733),
-    "skin": (74.31, 1.00047, 1.00005),
-    "ijcnn1": (91.79, 1.02429, 1.00149),
-    "a9a": (92.54, 1.05064, 1.00402),
-    "w8a": (93.77, 1.00255, 1.00039),
-    "phishing": (96.96, 1.00055, 1.00008),
+RULES = {"paper-lookup-wd": "the paper's rules", "budget-lookup-wd": "ours"}
+SEVERAL_CLASSES = ("dna",)
+PAPER = {  # merging frequency and equal decisions (per cent), factor of gss, factor of lookup-wd
+    "susy": (43, 93.64, 1.01795, 1.00733),
+    "skin": (16, 74.31, 1.00047, 1.00005),
+    "ijcnn1": (17, 91.79, 1.02429, 1.00149),
+    "a9a": (32, 92.54, 1.05064, 1.00402),
+    "w8a": (6, 93.77, 1.00255, 1.00039),
+    "phishing": (21, 96.96, 1.00055, 1.00008),
 }
 
 
 class BudgetDecisions(Experiment):
     title = "Budgeted machines: merging decisions"
-    sets = ("susy", "skin", "ijcnn1", "a9a", "w8a", "phishing")
-    solvers = ("budget-lookup-wd",)
+    sets = (*PAPER, *SEVERAL_CLASSES)
+    solvers = tuple(RULES)
     baseline = "budget-lookup-wd"
     repeat = 1
     excess_allowed = float("inf")
 
     def cells(self, options: Options) -> list[Cell]:
         known = discover("datasets")
-        settings = {"budget": BUDGET, "epochs": 1, "random_state": 0, "audit": True}
+        settings = {"budget": BUDGET, "epochs": EPOCHS, "random_state": 0, "audit": True}
         return [
             Cell(
                 name,
                 solver,
                 Problem("svc", fit_intercept=False, options=settings, **known[name].kernel),
+                threads=1,
                 judged=False,
                 label="audit",
             )
             for name in self.chosen_sets(options)
             for solver in self.chosen_solvers(options)
+            if solver == self.baseline or name not in SEVERAL_CLASSES  # the uniform table is for two
         ]
 
     def report(self, run: dict[str, Any]) -> str:
-        head = ["set", "merging frequency", "lookup-wd = precise", "gss = precise", "lookup-wd = gss"]
-        lines = [[*head, "factor lookup-wd", "factor gss", "the paper: equal to gss, factors", "goal"]]
-        for r in run["records"]:
-            if r["status"] != "ok" or "factor_lookup_wd" not in r["extra"]:
-                continue
-            x = r["extra"]
-            shares = [x["merging_frequency"], x["equal_to_precise"], x["gss_equal_to_precise"], x["equal_to_gss"]]
-            factors = [f"{x['factor_lookup_wd']:.6f}", f"{x['factor_gss']:.5f}"]
-            equal, gss, lookup = PAPER[r["dataset"]]
-            reached = x["equal_to_precise"] > 0.99 and x["factor_lookup_wd"] <= 1.001
-            paper = f"{equal:.1f} %, {lookup:.5f} and {gss:.5f}"
-            shown = [f"{100 * share:.2f} %" for share in shares]
-            lines.append([r["dataset"], *shown, *factors, paper, "reached" if reached else "LOST"])
-        notes = report.reasons(run["records"])
+        records = [r for r in run["records"] if r["status"] == "ok" and "total_factor_gss" in r["extra"]]
+        notes = [unmeasured(self, run), report.reasons(run["records"])]
         picture = "## Figure 2: the functions h(m, κ) and WD(m, κ)\n\n![h and WD](budget_functions.svg)"
-        return "\n\n".join(part for part in ("## Table 3\n\n" + report.markdown(lines), picture, notes) if part)
+        return "\n\n".join(part for part in (_yardstick(records), _beyond(records), picture, *notes) if part)
+
+    def text_agreement(self, run: dict[str, Any], solver: str) -> str:
+        """Shares of equal decisions with gss over the paper's sets, by its yardstick."""
+        return report.between([100 * r["extra"]["equal_to_gss"] for r in _of(run, solver)]) + " %"
+
+    def text_precise(self, run: dict[str, Any], solver: str) -> str:
+        """The least share of merges decided as gss-precise does, over the paper's sets."""
+        return f"{100 * min(r['extra']['equal_to_precise'] for r in _of(run, solver)):.2f} %"
+
+    def text_factor(self, run: dict[str, Any], solver: str) -> str:
+        """The largest mean factor over the least degradation, over the paper's sets."""
+        return f"{max(r['extra']['factor_lookup_wd'] for r in _of(run, solver)):.5f}"
+
+    def text_classes(self, run: dict[str, Any]) -> str:
+        """The same with more than two classes."""
+        (r,) = [r for r in run["records"] if r["dataset"] in SEVERAL_CLASSES and r["status"] == "ok"]
+        x = r["extra"]
+        return (
+            f"On {r['dataset']} (three classes) {100 * x['equal_to_precise']:.2f} % of {x['merges']:,.0f} choices were "
+            f"those of a search to 1e-10, and the mean factor over the least degradation was {x['factor_lookup_wd']:.7f}"
+        )
 
     def plots(self, run: dict[str, Any], folder: pathlib.Path) -> list[pathlib.Path]:
         pyplot = plots._pyplot()
@@ -83,6 +105,39 @@ class BudgetDecisions(Experiment):
         figure.savefig(path, metadata={"Date": None}, dpi=120)
         pyplot.close(figure)
         return [path]
+
+
+def _of(run: dict[str, Any], solver: str) -> list[dict[str, Any]]:
+    """The audits of the paper's sets."""
+    return [r for r in run["records"] if r["solver"] == solver and r["dataset"] in PAPER and r["status"] == "ok"]
+
+
+def _yardstick(records: list[dict[str, Any]]) -> str:
+    """Table 3's right half, by the paper's rules and by ours."""
+    head = ["set", "rules", "events per step", "merges", "dropped", "equal to gss", "factor lookup-wd", "factor gss"]
+    lines = [[*head, "printed: events, equal, factors"]]
+    for r in records:
+        x, printed = r["extra"], PAPER.get(r["dataset"])
+        equal = f"{100 * x['equal_to_gss']:.2f} %"
+        factors = [f"{x['factor_lookup_wd']:.5f}", f"{x['factor_gss']:.5f}"]
+        paper = f"{printed[0]} %, {printed[1]:.2f} %, {printed[3]:.5f}, {printed[2]:.5f}" if printed else ""
+        events = [f"{100 * x['merging_frequency']:.1f} %", f"{x['merges']:,.0f}", f"{x['removals']:,.0f}"]
+        lines.append([r["dataset"], RULES[r["solver"]], *events, equal, *factors, paper])
+    return "## Table 3: by the paper's yardstick\n\n" + report.markdown(lines) if len(lines) > 1 else ""
+
+
+def _beyond(records: list[dict[str, Any]]) -> str:
+    """Against the precise search, which the paper does not print, with our goals."""
+    head = ["set", "rules", "lookup-wd = precise", "gss = precise", "lookup-wd, of the sums", "gss, of the sums"]
+    lines = [[*head, "gss useless", "goal: over 99 % and at most 1.001"]]
+    for r in records:
+        x = r["extra"]
+        shares = [f"{100 * x[name]:.2f} %" for name in ("equal_to_precise", "gss_equal_to_precise")]
+        totals = [f"{x['total_factor_lookup_wd']:.5f}", f"{x['total_factor_gss']:.5f}"]
+        reached = x["equal_to_precise"] > 0.99 and x["factor_lookup_wd"] <= 1.001
+        goal = ("reached" if reached else "LOST") if r["solver"] == "budget-lookup-wd" else ""
+        lines.append([r["dataset"], RULES[r["solver"]], *shares, *totals, f"{100 * x['useless_gss']:.2f} %", goal])
+    return "## Against the precise search\n\n" + report.markdown(lines) if len(lines) > 1 else ""
 
 
 def functions(size: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,7 +1,8 @@
 """maxmargin's budgeted machine, as the lookup-merging paper trains it and as it is by default.
 
-`budget-<search>` is the paper's: the last iterate, no refit. `budget-averaged` and `budget` (our defaults) add the
-average of recent iterates and the refit of the coefficients. Budget, epochs and seed travel in Problem.options.
+`paper-<search>` is the paper's algorithm: its uniform table, every support vector that is one too many merged, the last
+iterate, no refit. `budget-lookup-wd` has our table and our drop rule, `budget-averaged` returns the average of recent
+iterates on top, and `budget`, our default, also refits the coefficients. Budget, epochs and seed travel in Problem.options.
 """
 
 from __future__ import annotations
@@ -46,36 +47,41 @@ class Budget(Solver):
         return KernelModel(self.estimator.dual_coef_[0], float(self.estimator.intercept_[0]), vectors=vectors)
 
     def extra(self) -> dict[str, float]:
-        """Epochs, seconds per phase, and the merging statistics; `training` is the passes without set-up or refit."""
+        """Epochs, seconds per phase, and the merging statistics; `training` is the passes alone."""
         timings = self.estimator.timings_
         out = {key: float(value) for key, value in self.estimator.merging_.items()}
         out |= {"epochs": float(self.estimator.n_iter_), "time_refit": float(timings.get("refit", 0.0))}
-        out["time_training"] = float(timings["total"]) - out["time_refit"] - float(timings["objective"])
+        out["time_objective"] = float(timings["objective"])
+        out["time_training"] = float(timings["total"]) - out["time_refit"] - out["time_objective"]
         return out
 
 
-class _Paper(Budget):
-    name = "_paper"
+PAPER_RULES = {"averaging": False, "refit": False, "merge_table": "uniform", "drop_useless": False}
 
 
-class LookupWd(_Paper):
+class PaperLookupWd(Budget):
+    name = "paper-lookup-wd"
+    variant = {**PAPER_RULES, "merge_search": "lookup-wd"}
+
+
+class PaperLookupH(Budget):
+    name = "paper-lookup-h"
+    variant = {**PAPER_RULES, "merge_search": "lookup-h"}
+
+
+class PaperGss(Budget):
+    name = "paper-gss"
+    variant = {**PAPER_RULES, "merge_search": "gss"}
+
+
+class PaperGssPrecise(Budget):
+    name = "paper-gss-precise"
+    variant = {**PAPER_RULES, "merge_search": "gss-precise"}
+
+
+class LookupWd(Budget):
     name = "budget-lookup-wd"
     variant = {"averaging": False, "refit": False}
-
-
-class LookupH(_Paper):
-    name = "budget-lookup-h"
-    variant = {"averaging": False, "refit": False, "merge_search": "lookup-h"}
-
-
-class Gss(_Paper):
-    name = "budget-gss"
-    variant = {"averaging": False, "refit": False, "merge_search": "gss"}
-
-
-class GssPrecise(_Paper):
-    name = "budget-gss-precise"
-    variant = {"averaging": False, "refit": False, "merge_search": "gss-precise"}
 
 
 class Averaged(Budget):
