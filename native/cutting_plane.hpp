@@ -71,6 +71,19 @@ void row_add(const Csr<T, I>& x, index_t i, double c, double* w) {
   for (I k = x.indptr[i]; k < x.indptr[i + 1]; ++k) w[x.indices[k]] += c * double(x.data[k]);
 }
 
+// largest_j = max(largest_j, |x_ij|)
+template <class T>
+void row_largest(const Dense<T>& x, index_t i, double* largest) {
+  for (index_t j = 0; j < x.cols; ++j) largest[j] = std::max(largest[j], std::fabs(double(x.row(i)[j])));
+}
+template <class T, class I>
+void row_largest(const Csr<T, I>& x, index_t i, double* largest) {
+  for (I k = x.indptr[i]; k < x.indptr[i + 1]; ++k) {
+    double& most = largest[x.indices[k]];
+    most = std::max(most, std::fabs(double(x.data[k])));
+  }
+}
+
 template <class T>
 double row_norm(const Dense<T>& x, index_t i) {
   double sum = 0;
@@ -133,13 +146,16 @@ inline void add_parts(const std::vector<std::vector<double>>& parts, double* sum
     for (std::size_t j = 0; j < part.size(); ++j) sum[j] += part[j];
 }
 
-// sum += Σ_k coef_k * x_{rows_k}
-inline void add_rows(const Matrix& matrix, const index_t* rows, const double* coef, index_t count, double* sum,
-                     int threads) {
-  std::visit(
+// sum += Σ_k coef_k * x_{rows_k}. Returns the most additions that one of its terms goes through, for bounds on rounding.
+inline index_t add_rows(const Matrix& matrix, const index_t* rows, const double* coef, index_t count, double* sum,
+                        int threads) {
+  return std::visit(
       [&](const auto& x) {
         const index_t size = sum_slice(x, count);
-        if (size >= count) return add_range(x, rows, coef, count, sum);
+        if (size >= count) {
+          add_range(x, rows, coef, count, sum);
+          return count;
+        }
         add_parts(map_slices(count, size, threads,
                              [&](index_t first, index_t last) {
                                std::vector<double> mine(x.cols, 0.0);
@@ -147,6 +163,7 @@ inline void add_rows(const Matrix& matrix, const index_t* rows, const double* co
                                return mine;
                              }),
                   sum);
+        return size + (count + size - 1) / size;
       },
       matrix);
 }
@@ -170,6 +187,30 @@ inline void band_product(const Matrix& matrix, const index_t* rows, const double
                                return mine;
                              }),
                   out);
+      },
+      matrix);
+}
+
+// What the samples can do to a sum: largest_j = max_i |x_ij|. Returns max_i <x_i, x_i>.
+inline double extents(const Matrix& matrix, double* largest, int threads) {
+  return std::visit(
+      [&](const auto& x) {
+        const index_t d = x.cols;
+        const auto parts = map_slices(x.rows, sum_slice(x, x.rows), threads, [&](index_t begin, index_t end) {
+          std::vector<double> mine(d + 1, 0.0);  // the last: of the norms
+          for (index_t i = begin; i < end; ++i) {
+            row_largest(x, i, mine.data());
+            mine[d] = std::max(mine[d], row_norm(x, i));
+          }
+          return mine;
+        });
+        double norm = 0;
+        std::fill(largest, largest + d, 0.0);
+        for (const auto& part : parts) {
+          for (index_t j = 0; j < d; ++j) largest[j] = std::max(largest[j], part[j]);
+          norm = std::max(norm, part[d]);
+        }
+        return norm;
       },
       matrix);
 }

@@ -29,6 +29,8 @@ struct Random {  // splitmix64: one multiplication chain per number, the seed is
 struct Epoch {
   index_t active;          // rows still in play: active_rows[0 .. active)
   double largest, smallest;  // of the projected gradients seen
+  double moved;              // Σ |step| of alpha
+  index_t steps;
 };
 
 // One pass over active[0..count) in random order. `above`, `below` are the shrinking thresholds of the last epoch
@@ -41,7 +43,8 @@ inline Epoch descent_epoch(const Matrix& matrix, index_t* active, index_t count,
         Random random{seed};
         double largest = -std::numeric_limits<double>::infinity(), smallest = -largest;
         for (index_t k = 0; k < count; ++k) std::swap(active[k], active[k + random.below(count - k)]);
-        index_t k = 0;
+        double moved = 0;
+        index_t k = 0, steps = 0;
         while (k < count) {
           const index_t i = active[k];
           double f = row_dot(x, i, w) + offset;
@@ -69,13 +72,14 @@ inline Epoch descent_epoch(const Matrix& matrix, index_t* active, index_t count,
             alpha[i] = std::min(std::max(target, 0.0), upper[i]);
             const double step = sign[i] * (alpha[i] - old);
             if (step != 0) {
+              moved += std::fabs(step), ++steps;
               row_add(x, i, step, w);
               if (bias != 0) w[x.cols] += step * bias;
             }
           }
           ++k;
         }
-        return Epoch{count, largest, smallest};
+        return Epoch{count, largest, smallest, moved, steps};
       },
       matrix);
 }

@@ -156,12 +156,14 @@ inline double joint_search(const double* s, const double* q, const index_t* labe
 //
 // x̃ = (x, bias) carries a constant feature when bias != 0. A sample's minimiser is beta_c = min(bound_c, (level - g_c) / A)
 // with A = ‖x̃_i‖² and the level at which they add up to zero: found by sorting the levels at which bounds are met.
-// One epoch over rows[0..count), which it shuffles.
-inline void joint_epoch(const Matrix& matrix, index_t* rows, index_t count, const index_t* label, const double* upper,
+// One epoch over rows[0..count), which it shuffles. Returns Σ |step| of beta and the number of samples that moved.
+inline std::pair<double, index_t> joint_epoch(const Matrix& matrix, index_t* rows, index_t count, const index_t* label, const double* upper,
                         const double* norms, double bias, const double* offset, double* beta, double* v,
                         index_t classes, std::uint64_t seed) {
-  std::visit(
+  return std::visit(
       [&](const auto& x) {
+        double moved = 0;
+        index_t steps = 0;
         const index_t size = x.cols + (bias != 0 ? 1 : 0);
         Random random{seed};
         std::vector<double> grad(classes), bends(classes);
@@ -187,14 +189,17 @@ inline void joint_epoch(const Matrix& matrix, index_t* rows, index_t count, cons
             if (c != own) total -= (grad[c] = std::min(0.0, (level - grad[c]) / curve));
           const double shrink = total > upper[i] ? upper[i] / total : 1.0;
           grad[own] = total;
+          ++steps;
           for (index_t c = 0; c < classes; ++c) {
-            const double step = shrink * grad[c] - b[c];
+            const double to = shrink * grad[c], step = to - b[c];
             if (step == 0) continue;
-            b[c] += step;
+            moved += std::fabs(step);
+            b[c] = to;
             row_add(x, i, step, v + c * size);
             if (bias != 0) v[c * size + x.cols] += step * bias;
           }
         }
+        return std::pair<double, index_t>{moved, steps};
       },
       matrix);
 }

@@ -23,7 +23,7 @@ struct Duals {
   std::vector<double> delta, slope;  // sign * (new - old alpha) of `rows`; d alpha / d u of `band`
   double total = 0;                  // Σ alpha - conj(alpha): the offset b of the cut
   double loss = 0;                   // R at the point (of the loss itself, not the rounded one)
-  double bias = 0;                   // Σ sign * alpha
+  double mass = 0;                   // Σ alpha
 };
 
 // Rows per slice of a loop over margins: a row costs some ten multiplications. At most 64 slices, for loops whose slices
@@ -63,7 +63,7 @@ inline std::vector<Duals> duals(Loss kind, double h, double lazy, const double* 
         if (u > 0) now = 2 * c * u, slope = 2 * c;
       } else if (h > 0) {
         const double r = std::sqrt(u * u + 4 * h * h);
-        now = std::min(c, 0.5 * c * (1 + u / r));
+        now = std::clamp(0.5 * c * (1 + u / r), 0.0, c);
         slope = path ? path_slope(u, r, c, path[i]) : 2 * c * h * h / (r * r * r);
         if (slope * 4 * h < 1e-6 * c) slope = 0;
       } else if (u >= 0) {
@@ -78,7 +78,7 @@ inline std::vector<Duals> duals(Loss kind, double h, double lazy, const double* 
         alpha[i] = now;
       }
       out.total += kind == Loss::squared && c > 0 ? alpha[i] - alpha[i] * alpha[i] / (4 * c) : alpha[i];
-      out.bias += sign[i] * alpha[i];
+      out.mass += alpha[i];
     }
     return out;
   });

@@ -34,10 +34,10 @@ void outputs_step(const Matrix& x, Doubles w, double bias, Doubles sign, index_t
   outputs(x, w.data(), bias, sign.data(), begin, end, out.data(), threads);
 }
 
-void add_rows_step(const Matrix& x, In<index_t> which, Doubles coef, InOut<double> sum, int threads) {
+index_t add_rows_step(const Matrix& x, In<index_t> which, Doubles coef, InOut<double> sum, int threads) {
   need(which.shape(0) == coef.shape(0) && index_t(sum.shape(0)) == cols(x), "linear_add_rows: shapes do not match");
   nb::gil_scoped_release release;
-  add_rows(x, which.data(), coef.data(), index_t(which.shape(0)), sum.data(), threads);
+  return add_rows(x, which.data(), coef.data(), index_t(which.shape(0)), sum.data(), threads);
 }
 
 template <class G>
@@ -89,10 +89,10 @@ DualsTuple duals_step(const std::string& loss, double h, double lazy, Doubles m,
     parts = duals(kind, h, lazy, m.data(), other.data(), mix, weight.data(), sign.data(),
                   path.shape(0) ? path.data() : nullptr, alpha.data(), index_t(n), threads);
   }
-  double total = 0, risk = 0, bias = 0;
-  for (const Duals& part : parts) total += part.total, risk += part.loss, bias += part.bias;
+  double total = 0, risk = 0, mass = 0;
+  for (const Duals& part : parts) total += part.total, risk += part.loss, mass += part.mass;
   return {joined(parts, &Duals::rows), joined(parts, &Duals::delta), joined(parts, &Duals::band),
-          joined(parts, &Duals::slope), total, risk, bias};
+          joined(parts, &Duals::slope), total, risk, mass};
 }
 
 void predict_step(double h, Doubles m, Doubles q, Doubles weight, InOut<double> path, int threads) {
@@ -124,10 +124,11 @@ double search_step(Doubles m, Doubles q, Doubles weight, double quad, double lin
   return hinge_search(m.data(), q.data(), weight.data(), quad, lin, index_t(m.shape(0)), threads);
 }
 
-std::tuple<index_t, double, double> descent_step(const Matrix& x, InOut<index_t> active, index_t count, Doubles sign,
-                                                 Doubles upper, Doubles diag, Doubles norms, double bias,
-                                                 double offset, double above, double below, InOut<double> alpha,
-                                                 InOut<double> w, std::uint64_t seed) {
+std::tuple<index_t, double, double, double, index_t> descent_step(const Matrix& x, InOut<index_t> active, index_t count,
+                                                                  Doubles sign, Doubles upper, Doubles diag,
+                                                                  Doubles norms, double bias, double offset,
+                                                                  double above, double below, InOut<double> alpha,
+                                                                  InOut<double> w, std::uint64_t seed) {
   const std::size_t n = std::size_t(rows(x));
   need(sign.shape(0) == n && upper.shape(0) == n && diag.shape(0) == n && norms.shape(0) == n &&
            alpha.shape(0) == n && index_t(w.shape(0)) == cols(x) + (bias != 0 ? 1 : 0) &&
@@ -136,13 +137,19 @@ std::tuple<index_t, double, double> descent_step(const Matrix& x, InOut<index_t>
   nb::gil_scoped_release release;
   const Epoch e = descent_epoch(x, active.data(), count, sign.data(), upper.data(), diag.data(), norms.data(), bias,
                                 offset, above, below, alpha.data(), w.data(), seed);
-  return {e.active, e.largest, e.smallest};
+  return {e.active, e.largest, e.smallest, e.moved, e.steps};
 }
 
 void norms_step(const Matrix& x, InOut<double> out, int threads) {
   need(index_t(out.shape(0)) == rows(x), "linear_norms: shapes do not match");
   nb::gil_scoped_release release;
   row_norms(x, out.data(), threads);
+}
+
+double extents_step(const Matrix& x, InOut<double> out, int threads) {
+  need(index_t(out.shape(0)) == cols(x), "linear_extents: shapes do not match");
+  nb::gil_scoped_release release;
+  return extents(x, out.data(), threads);
 }
 
 void joint_outputs_step(const Matrix& x, In2<double> w, Doubles shift, index_t begin, index_t end, InOut2<double> out,
@@ -191,14 +198,14 @@ double joint_search_step(In2<double> s, In2<double> q, In<index_t> label, Double
                       threads);
 }
 
-void joint_epoch_step(const Matrix& x, InOut<index_t> which, In<index_t> label, Doubles upper, Doubles norms,
+std::pair<double, index_t> joint_epoch_step(const Matrix& x, InOut<index_t> which, In<index_t> label, Doubles upper, Doubles norms,
                       double bias, Doubles offset, InOut2<double> beta, InOut2<double> v, std::uint64_t seed) {
   const std::size_t n = std::size_t(rows(x)), classes = v.shape(0);
   need(label.shape(0) == n && upper.shape(0) == n && norms.shape(0) == n && offset.shape(0) == classes &&
            beta.shape(0) == n && beta.shape(1) == classes && index_t(v.shape(1)) == cols(x) + (bias != 0 ? 1 : 0),
        "joint_epoch: shapes do not match");
   nb::gil_scoped_release release;
-  joint_epoch(x, which.data(), index_t(which.shape(0)), label.data(), upper.data(), norms.data(), bias, offset.data(),
+  return joint_epoch(x, which.data(), index_t(which.shape(0)), label.data(), upper.data(), norms.data(), bias, offset.data(),
               beta.data(), v.data(), index_t(classes), seed);
 }
 
@@ -224,7 +231,7 @@ void bind_cutting_plane(nb::module_& m) {
   m.def("linear_outputs", &outputs_step, "x"_a, "w"_a, "bias"_a, "sign"_a, "begin"_a, "end"_a, "out"_a.noconvert(),
         "threads"_a, "out_i = sign_i * (<x_i, w> + bias) for begin <= i < end.");
   m.def("linear_add_rows", &add_rows_step, "x"_a, "rows"_a, "coef"_a, "sum"_a.noconvert(), "threads"_a,
-        "sum += sum over k of coef_k * x[rows_k].");
+        "sum += sum over k of coef_k * x[rows_k]; returns the most additions that a term goes through.");
   m.def("linear_gram", &gram_step<double>, "x"_a, "rows"_a, "weight"_a, "bias"_a, "precise"_a, "gram"_a.noconvert(),
         "threads"_a);
   m.def("linear_gram", &gram_step<float>, "x"_a, "rows"_a, "weight"_a, "bias"_a, "precise"_a, "gram"_a.noconvert(),
@@ -232,9 +239,11 @@ void bind_cutting_plane(nb::module_& m) {
   m.def("linear_product", &product_step, "x"_a, "rows"_a, "weight"_a, "bias"_a, "p"_a, "out"_a.noconvert(),
         "threads"_a, "out = sum of weight * x <x, p> over the rows, x with the constant feature `bias` unless 0.");
   m.def("linear_norms", &norms_step, "x"_a, "out"_a.noconvert(), "threads"_a, "out_i = <x_i, x_i>.");
+  m.def("linear_extents", &extents_step, "x"_a, "largest"_a.noconvert(), "threads"_a,
+        "largest_j = max over i of |x_ij|; returns the largest <x_i, x_i>.");
   m.def("linear_duals", &duals_step, "loss"_a, "h"_a, "lazy"_a, "m"_a, "other"_a, "mix"_a, "weight"_a, "sign"_a,
         "path"_a, "alpha"_a.noconvert(), "threads"_a,
-        "Duals at margins (1-mix)*m + mix*other: (changed rows, sign*delta, band, slopes, offset, loss, bias).");
+        "Duals at margins (1-mix)*m + mix*other: (changed rows, sign*delta, band, slopes, offset, loss, sum of duals).");
   m.def("linear_predict", &predict_step, "h"_a, "m"_a, "q"_a, "weight"_a, "path"_a.noconvert(), "threads"_a,
         "path = the duals of the rounded hinge that its linearisation promises after the step q from margins m.");
   m.def("linear_slope", &slope_step, "loss"_a, "h"_a, "m"_a, "q"_a, "weight"_a, "k"_a, "threads"_a,
@@ -255,14 +264,16 @@ void bind_cutting_plane(nb::module_& m) {
         "threads"_a, "argmin over 0 <= k <= far of quad/2 k^2 + lin k + joint risk at s + k q, exactly.");
   m.def("joint_epoch", &joint_epoch_step, "x"_a, "rows"_a.noconvert(), "label"_a, "upper"_a, "norms"_a, "bias"_a,
         "offset"_a, "beta"_a.noconvert(), "v"_a.noconvert(), "seed"_a,
-        "Dual descent for the joint problem, once over the rows: beta (n x K) and the sums v = beta' x. Shuffles rows.");
+        "Dual descent for the joint problem, once over the rows: beta (n x K) and the sums v = beta' x. Shuffles rows. "
+        "(sum of |steps|, samples that moved)");
   m.def("reduced_problem", &reduced_step, "gram"_a, "offset"_a, "C"_a, "balance"_a, "size"_a, "level"_a,
         "beta"_a.noconvert(),
         "beta = argmax of C b'beta - C^2/2 beta'G beta, beta >= 0, sum <= 1, balance beta = 0, from a feasible beta; "
         "returns the intercepts. Cuts have the sizes given, the value that of level.");
   m.def("descent_epoch", &descent_step, "x"_a, "active"_a.noconvert(), "count"_a, "sign"_a, "upper"_a, "diag"_a,
         "norms"_a, "bias"_a, "offset"_a, "above"_a, "below"_a, "alpha"_a.noconvert(), "w"_a.noconvert(), "seed"_a,
-        "One epoch of dual coordinate descent over active[:count]: (rows left, largest, smallest projected gradient).");
+        "One epoch of dual coordinate descent over active[:count]: (rows left, largest and smallest projected gradient, "
+        "sum of |steps|, their number).");
 }
 
 }  // namespace maxmargin

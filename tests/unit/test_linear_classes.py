@@ -34,20 +34,20 @@ def test_side_by_side_equals_one_by_one(samples, workers, ordered):
     assert together.status is Status.CONVERGED and together.n_iter == alone.n_iter
     np.testing.assert_array_equal(together.w, alone.w)
     assert together.objective == alone.objective and together.gap == alone.gap
-    assert set(together.trace["class"]) == {0, 1, 2, 3, 4}
+    assert set(together.trace["problem"]) == {-1, 0, 1, 2, 3, 4}
 
 
 def test_ordered_turns_are_cut_at_the_same_place(samples):
     runs = [drive(solver(samples, workers=2, ordered=True), Control(max_iter=9)) for _ in range(3)]
     assert all(run.status is Status.MAX_ITER and run.n_iter == 9 for run in runs)
     for run in runs[1:]:
-        np.testing.assert_array_equal(run.trace["class"], runs[0].trace["class"])
+        np.testing.assert_array_equal(run.trace["problem"], runs[0].trace["problem"])
 
 
 def test_a_stop_keeps_what_every_class_has(samples):
     before = threading.active_count()
     seen = []
-    run = drive(solver(samples, workers=2), Control(callback=lambda row: seen.append(row["class"]) or len(seen) == 4))
+    run = drive(solver(samples, workers=2), Control(callback=lambda row: seen.append(row["problem"]) or len(seen) == 4))
     assert run.status is Status.CALLBACK and len(seen) == 4 and run.w.shape == (5, 9)
     assert run.w[[int(k) for k in seen]].any() and not run.w[4].any() and run.objective >= run.lower
     assert drive(solver(samples, workers=2), Control(max_time=0.0)).status is Status.MAX_TIME
@@ -89,7 +89,7 @@ def test_a_limit_leaves_every_class_a_model(samples, workers):
 @pytest.mark.parametrize("limit", [{"max_time": 30.0}, {"max_iter": 15}])
 def test_classes_take_turns_while_a_limit_is_set(samples, limit):
     turns = []
-    LinearSVC(**limit, callback=lambda row: turns.append(row["class"]) or len(turns) == 5).fit(*samples)
+    LinearSVC(**limit, callback=lambda row: turns.append(row["problem"]) or len(turns) == 5).fit(*samples)
     assert sorted(turns) == [0, 1, 2, 3, 4]
 
 

@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin.cutting_plane.bundle import Bundle
+from maxmargin.cutting_plane.bundle import Cuts
 from maxmargin.cutting_plane.certified import Certified
 from maxmargin.cutting_plane.ocas import Ocas
-from maxmargin.cutting_plane.problem import FloatArray, LinearProblem
+from maxmargin.cutting_plane.problem import LinearProblem, Pause, Sum
+from maxmargin.cutting_plane.rounding import UNIT, Cut, FloatArray, gamma
 from maxmargin.runtime import Status, Turn
 
 EPOCHS = 50  # per round, at most
@@ -54,15 +55,26 @@ class Coordinates:
         self.centre = 0.0
         self.alpha = np.zeros(problem.n)
         self.v = np.zeros(problem.size)
+        self.drift = 0.0  # of v, in units of alpha (see `rounding`)
         self.epochs = 0
         self._seed = seed
 
-    def place(self, alpha: FloatArray, total: FloatArray, intercept: float) -> None:
-        """Start at alpha, whose sum of rows is `total`, around an intercept."""
-        self.alpha, self.v = alpha, total
+    def place(self, alpha: FloatArray, total: Sum, intercept: float) -> None:
+        """Start at alpha (per unit of C), whose sum of rows is `total`, around an intercept."""
+        C = self.problem.C
+        self.alpha, self.v = C * alpha, -C * total.a
+        self.drift = C * total.drift + 4 * UNIT * float(self.alpha.sum())
         if self.problem.free_intercept:
             self.v[-1] *= self.feature / self.problem.bias
             self.centre = intercept * self.problem.bias
+
+    def renew(self) -> Pause:
+        """v anew from alpha."""
+        total = Sum(self.problem)
+        yield from total.renew(self.alpha)
+        self.v, self.drift = -total.a, total.drift + 4 * UNIT * float(self.alpha.sum())
+        if self.problem.free_intercept:
+            self.v[-1] *= self.feature / self.problem.bias
 
     def descend(self, active: NDArray[np.int64], reads: float, goal: float) -> Generator[None, None, float]:
         """Epochs over `active` until `reads` rows are read or the violations' range falls to `goal`; that range."""
@@ -72,11 +84,14 @@ class Coordinates:
             if count == 0:
                 break
             reads -= count
-            count, largest, smallest = _core.descent_epoch(
+            mass = float(self.alpha.sum())
+            count, largest, smallest, moved, steps = _core.descent_epoch(
                 problem.matrix, active, count, problem.sign, self.upper, self.diag, self.norms, self.feature,
                 self.centre, above, below, self.alpha, self.v, self._seed + self.epochs,
             )
             self.epochs += 1
+            # A step rounds what it adds, and the coordinate of v that it adds to: at most Σ alpha at that moment.
+            self.drift += gamma(steps + 1) * (mass + moved) + 4 * UNIT * moved
             spread = max(largest, 0.0) - min(smallest, 0.0)
             above = largest if largest > 0 else np.inf
             below = smallest if smallest < 0 else -np.inf
@@ -99,23 +114,24 @@ class Coordinates:
         curve = 0.5 * (self.diag * self.alpha * self.alpha).sum() + 0.5 * float(self.v @ self.v)
         return float((linear * self.alpha).sum() - curve)
 
-    def cut(self) -> tuple[FloatArray, float]:
+    def cut(self) -> Cut:
         """alpha as a cut of the risk."""
-        a = -self.v / self.problem.C
+        C, mass = self.problem.C, float(self.alpha.sum())
+        a = -self.v / C
         if self.problem.free_intercept:
             a[-1] *= self.problem.bias / self.feature
-        total = float(self.alpha.sum() - 0.5 * (self.diag * self.alpha * self.alpha).sum())
-        return a, total / self.problem.C
+        total = mass - float(0.5 * (self.diag * self.alpha * self.alpha).sum())
+        return Cut.of(a, total / C, mass / C, (self.drift + 4 * UNIT * mass) / C, self.problem.n)
 
 
 class Descent(Certified):
     """Dual coordinate descent from scratch, or (`rounds`) from duals that another method has found."""
 
     def __init__(
-        self, problem: LinearProblem, tol: float, *, seed: int = 0, bundle: Bundle | None = None,
+        self, problem: LinearProblem, tol: float, *, seed: int = 0, known: Cuts | None = None,
         start: FloatArray | None = None, patience: float = np.inf,
     ) -> None:
-        super().__init__(problem, tol, bundle, start)
+        super().__init__(problem, tol, known, start)
         self._seed = seed
         self.patience = patience  # turns after which cutting planes take over
 
@@ -139,15 +155,14 @@ class Descent(Certified):
             yield from problem.outputs(w, m)
             clock.lap("outputs")
             before, value, lower = value, dual.value(), self.bundle.lower
-            self.bound(*dual.cut())
+            self.bound((yield from self.proven(dual)))
             step = self.improve(w, m)
             if self.bundle.lower - lower < LAGS * self.gap:
                 self.stretch(w, m)
             if problem.free_intercept:
                 dual.centre = float(w[-1]) * problem.bias
             clock.lap("line search")
-            yield self.turn(step=step, epochs=float(dual.epochs))
-            if self.certified:
+            if (yield from self.report(step=step, epochs=float(dual.epochs))):
                 return None
             if count >= self.patience:
                 return (yield from self.fall_back())
@@ -160,6 +175,14 @@ class Descent(Certified):
             active = np.flatnonzero(~idle)
         return None
 
+    def proven(self, dual: Coordinates) -> Generator[None, None, Cut]:
+        """The cut of these duals; their sum is made anew when the rounding of many steps has gathered and matters."""
+        cut = dual.cut()
+        if cut.drift > 4 * gamma(self.problem.n) * cut.mass and self.matters(cut):
+            yield from dual.renew()
+            cut = dual.cut()
+        return cut
+
     def at_rest(self) -> Generator[Turn | None, None, Status | None]:
         """Nothing moves any more: "auto" (of finite patience) has another method, a solver asked for by name has not."""
         if np.isfinite(self.patience):
@@ -168,4 +191,4 @@ class Descent(Certified):
 
     def fall_back(self) -> Generator[Turn | None, None, Status | None]:
         """Cutting planes from the best point: slower where this solver is at home, but never caught in a corner."""
-        return (yield from self.hand_over(Ocas(self.problem, self.tol, bundle=self.bundle)))
+        return (yield from self.hand_over(Ocas(self.problem, self.tol)))

@@ -16,7 +16,8 @@ import scipy.linalg as sl
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin.cutting_plane.problem import Duals, FloatArray, LinearProblem
+from maxmargin.cutting_plane.problem import Duals, LinearProblem
+from maxmargin.cutting_plane.rounding import FloatArray
 
 NARROW = 256      # up to this width H is factored at every turn
 PLENTY = 1000     # rows per feature whose H is as good as that of all

@@ -15,7 +15,8 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin.cutting_plane.joint_problem import JointProblem
-from maxmargin.cutting_plane.problem import FloatArray, Pause
+from maxmargin.cutting_plane.problem import Pause
+from maxmargin.cutting_plane.rounding import UNIT, Cut, FloatArray, gamma
 
 EPOCHS = 50  # per turn, at most
 BUDGET = 10_000_000  # products per turn, in some 10 ms: what the reduced problem of the same turn takes
@@ -38,14 +39,18 @@ class JointDescent:
         self._beta = problem.zeros()
         self._v = np.zeros(problem.size).reshape(problem.classes, -1)
         self._active = np.arange(problem.n)
+        self._drift = 0.0  # of v, in units of beta (see `rounding`)
 
     def descend(self) -> Pause:
         """Some epochs over the active samples."""
         problem = self.problem
         work = problem.classes * max(problem.stored // problem.n, 1) * max(len(self._active), 1)
         for _ in range(int(np.clip(BUDGET // work, 1, EPOCHS))):
-            _core.joint_epoch(problem.matrix, self._active, problem.labels, self._upper, self._norms, self._feature,
-                              self._centre, self._beta, self._v, self._seed)
+            moved, steps = _core.joint_epoch(
+                problem.matrix, self._active, problem.labels, self._upper, self._norms, self._feature, self._centre,
+                self._beta, self._v, self._seed,
+            )
+            self._drift += gamma(steps + 1) * (self._mass() + moved) + 4 * UNIT * moved  # as in `descent`
             self._seed += 1
             yield
         if problem.free_intercept:
@@ -64,12 +69,15 @@ class JointDescent:
         own = self._beta[np.arange(problem.n), problem.labels]
         self._active = np.flatnonzero((own > 0) | (problem.worst(scores, scores, 0.0) != problem.labels))
 
-    def cut(self) -> tuple[FloatArray, float]:
+    def _mass(self) -> float:
+        return float(self._beta[np.arange(self.problem.n), self.problem.labels].sum())
+
+    def cut(self) -> Cut:
         """beta as a cut of the risk, free intercepts balanced."""
-        problem, a = self.problem, -self._v / self.problem.C
-        b = float(self._beta[np.arange(problem.n), problem.labels].sum()) / problem.C
+        problem, a, b = self.problem, -self._v / self.problem.C, self._mass() / self.problem.C
+        drift = self._drift / problem.C + gamma(problem.classes + 8) * b  # the last: the own class balances the others
         if not problem.free_intercept:
-            return a.ravel(), b
+            return Cut.of(a.ravel(), b, b, drift, problem.n)
         excess = a[:, -1] / self._feature
         a[:, -1] = problem.bias * excess
         share = np.maximum(excess, 0.0) / self._class_weight  # of class c, to be taken for the classes that lack
@@ -77,5 +85,6 @@ class JointDescent:
         taken = share[:, None] * self._class_sum
         a += np.outer(lack / max(float(lack.sum()), np.finfo(float).tiny), taken.sum(axis=0)) - taken
         a[:, -1] = 0.0
-        scale = 1.0 + float(share.max())  # no sample is taken for others by more than its weight
-        return a.ravel() / scale, (b + float(lack.sum())) / scale
+        mass, scale = b + float(lack.sum()), 1.0 + float(share.max())  # none is taken for others beyond its weight
+        drift += gamma(problem.n + problem.classes + 8) * (mass + float(lack.sum()))
+        return Cut.of(a.ravel() / scale, mass / scale, mass / scale, drift / scale, problem.n)

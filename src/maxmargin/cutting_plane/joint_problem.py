@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin.cutting_plane.problem import NONE, FloatArray, LinearProblem, Pause
+from maxmargin.cutting_plane.problem import LinearProblem, Pause
+from maxmargin.cutting_plane.rounding import NONE, FloatArray
 
 Classes = NDArray[np.int64]
 
@@ -31,6 +32,7 @@ class JointProblem(LinearProblem):
     def of(cls, one: LinearProblem, labels: NDArray[np.integer], classes: int) -> JointProblem:
         """The samples, weights, C and intercept of `one`."""
         return cls(one.X, one.sign, one.weight, one.C, bias=one.bias, penalised=one.penalised, threads=one.threads,
+                   centre=one.centre, extent=one.extent,
                    labels=np.ascontiguousarray(labels, dtype=np.int64), classes=classes)
 
     @property
@@ -40,6 +42,35 @@ class JointProblem(LinearProblem):
     @property
     def free(self) -> slice:
         return slice(self.d, None, self.d + 1) if self.free_intercept else NONE
+
+    def _reach(self) -> tuple[FloatArray, float]:
+        largest, length = super()._reach()
+        return np.tile(largest, self.classes), float(np.sqrt(2)) * length  # a sample moves two classes, one each way
+
+    def _intercepts(self) -> int:
+        return self.classes
+
+    def _lightest(self) -> float:
+        return float(np.bincount(self.labels, self.weight, self.classes).min())
+
+    def published(self, w: FloatArray) -> FloatArray:
+        if self.centre is None:
+            return w
+        return np.concatenate([super(JointProblem, self).published(one) for one in w.reshape(self.classes, -1)])
+
+    def support(self, m: FloatArray, width: float) -> int:
+        return int(np.count_nonzero((self._losses(m) >= -width) & (self.weight > 0)))
+
+    def _losses(self, m: FloatArray) -> FloatArray:
+        """The largest 1 + s_c − s_y over the other classes c, per sample."""
+        rows = np.arange(self.n)
+        others = m.copy()
+        others[rows, self.labels] = -np.inf
+        out: FloatArray = 1 + others.max(axis=1) - m[rows, self.labels]
+        return out
+
+    def _risk_doubt(self, m: FloatArray, off: float) -> float:
+        return 2 * off * float(self.weight[self._losses(m) > -2 * off].sum())
 
     def zeros(self) -> FloatArray:
         return np.zeros((self.n, self.classes))

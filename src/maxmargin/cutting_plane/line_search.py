@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin import _core
-from maxmargin.cutting_plane.problem import FloatArray, LinearProblem
+from maxmargin.cutting_plane.problem import LinearProblem
+from maxmargin.cutting_plane.rounding import FloatArray
 
 
 def exact(problem: LinearProblem, m: FloatArray, q: FloatArray, quad: float, lin: float) -> float:

@@ -20,12 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin.cutting_plane.bundle import Bundle
+from maxmargin.cutting_plane.bundle import Cuts
 from maxmargin.cutting_plane.certified import FAR, LinearResult, relayed
 from maxmargin.cutting_plane.joint_descent import JointDescent
 from maxmargin.cutting_plane.joint_problem import JointProblem
-from maxmargin.cutting_plane.ocas import CANCELLED, Ocas
-from maxmargin.cutting_plane.problem import FloatArray, LinearProblem, Pause
+from maxmargin.cutting_plane.ocas import Ocas
+from maxmargin.cutting_plane.problem import LinearProblem, Pause
+from maxmargin.cutting_plane.rounding import UNIT, Cut, FloatArray, gamma
 from maxmargin.runtime import Status, Turn
 
 BEHIND = 2.0  # the gap of descent's own bound, in units of the gap of all cuts, that counts as behind,
@@ -34,19 +35,18 @@ PATIENCE = 3  # turns behind in a row; where descent is of use it leads from the
 
 
 class CrammerSinger(Ocas):
-    """OCAS for the joint problem. `bundle` holds cuts of an earlier fit on the same rows, `start` a point to start from."""
+    """OCAS for the joint problem. `known`: cuts of an earlier fit on the same rows; `start`: a point to start from."""
 
     problem: JointProblem
 
     def __init__(
         self, one: LinearProblem, labels: NDArray[np.integer], classes: int, tol: float, *, seed: int = 0,
-        bundle: Bundle | None = None, start: FloatArray | None = None,
+        known: Cuts | None = None, start: FloatArray | None = None,
     ) -> None:
         problem = JointProblem.of(one, labels, classes)
-        if bundle is not None:
-            bundle.adopt(problem)
-        super().__init__(problem, tol, bundle=bundle, start=start)
+        super().__init__(problem, tol, known=known, start=start)
         self._taken = problem.labels  # the classes that the last cut took the samples for
+        self._a, self._drift = np.zeros(problem.size), 0.0  # of that cut
         self._descent: JointDescent | None = JointDescent(problem, seed)
         self._behind, self._own_gap = 0, np.inf
 
@@ -59,7 +59,8 @@ class CrammerSinger(Ocas):
         for c in range(problem.classes):
             a = np.zeros((problem.classes, problem.d + 1))
             a[c], a[(c + 1) % problem.classes] = -sums[c], sums[c]
-            self.bundle.add(a.ravel(), float(weights[c]))
+            mass = float(weights[c])
+            self.bundle.add(Cut.of(a.ravel(), mass, mass, gamma(problem.n + 4) * mass, problem.n))
 
     def _search(self, m: FloatArray, q: FloatArray, quad: float, lin: float) -> float:
         problem, C = self.problem, self.problem.C
@@ -67,33 +68,40 @@ class CrammerSinger(Ocas):
             m, q, problem.labels, problem.weight, quad / C, lin / C, FAR, problem.threads
         ))
 
-    def _cut(self, margins: FloatArray, fresh: bool) -> Pause:
+    def _cut(self, margins: FloatArray) -> Pause:
         problem, labels, weight = self.problem, self.problem.labels, self.problem.weight
-        taken = problem.worst(self.m, margins, self.mix)
-        offset = float(weight[taken != labels].sum())
-        self._moved += float(weight[taken != self._taken].sum())
-        if fresh or self._moved > CANCELLED * offset:
-            self._taken, self._a, self._moved = labels, np.zeros(problem.size), offset
-        rows = np.flatnonzero(taken != self._taken)
-        yield from problem.move(self._a, rows, self._taken[rows], taken[rows])
-        self._taken = taken
-        self.bundle.add(self._a, offset)
+        taken = problem.worst(self.best.m, margins, self.mix)
+        mass = float(weight[taken != labels].sum())
+        cut = yield from self._moved(taken, mass)
+        if cut.drift > 4 * gamma(problem.n) * mass and self.matters(cut):  # summed up anew
+            self._taken, self._a, self._drift = labels, np.zeros(problem.size), 0.0
+            cut = yield from self._moved(taken, mass)
+        self.bundle.add(cut)
         self.clock.lap("cutting plane")
         if self._descent is not None:
             yield from self._descend(self._descent, margins)
             self.clock.lap("descent")
 
+    def _moved(self, taken: NDArray[np.int64], mass: float) -> Generator[None, None, Cut]:
+        """The cut that takes the samples for these classes, from the one before."""
+        rows = np.flatnonzero(taken != self._taken)
+        yield from self.problem.move(self._a, rows, self._taken[rows], taken[rows])
+        moved = float(self.problem.weight[rows].sum())
+        self._drift += gamma(2 * len(rows) + 4) * 2 * moved + 4 * UNIT * mass
+        self._taken = taken
+        return Cut.of(self._a, mass, mass, self._drift, self.problem.n)
+
     def _descend(self, descent: JointDescent, scores: FloatArray) -> Pause:
         """Descent's cut and point join the others. `scores` is overwritten."""
         problem, C = self.problem, self.problem.C
         yield from descent.descend()
-        a, b = descent.cut()
-        self.bundle.add(a, b)
+        cut = descent.cut()
+        self.bundle.add(cut)
         w = descent.point()
         yield from problem.outputs(w, scores)
         self.improve(w, scores)
         descent.choose(scores)
-        gap = self.objective - (C * b - 0.5 * C * C * problem.inner(a, a))
+        gap = self.objective - (C * cut.b - 0.5 * C * C * problem.inner(cut.a, cut.a))
         late = gap > max(BEHIND * self.gap, CATCH_UP * self._own_gap)
         self._behind, self._own_gap = self._behind + 1 if late else 0, gap
         if self._behind >= PATIENCE:

@@ -29,10 +29,11 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin.cutting_plane import line_search
-from maxmargin.cutting_plane.bundle import Bundle
+from maxmargin.cutting_plane.bundle import Cuts
 from maxmargin.cutting_plane.descent import Coordinates, Descent
 from maxmargin.cutting_plane.direction import Directions
-from maxmargin.cutting_plane.problem import Duals, FloatArray, LinearProblem
+from maxmargin.cutting_plane.problem import Duals, LinearProblem, Sum
+from maxmargin.cutting_plane.rounding import FloatArray
 from maxmargin.runtime import Status, Turn
 
 START = 0.5       # first rounding: wide enough that most rows bend the loss at w = 0
@@ -48,9 +49,9 @@ class Newton(Descent):
 
     def __init__(
         self, problem: LinearProblem, tol: float, *, start: FloatArray | None = None, seed: int = 0,
-        rough: bool = False, bundle: Bundle | None = None, patience: float = np.inf,
+        rough: bool = False, known: Cuts | None = None, patience: float = np.inf,
     ) -> None:
-        super().__init__(problem, tol, seed=seed, bundle=bundle, start=start, patience=patience)
+        super().__init__(problem, tol, seed=seed, known=known, start=start, patience=patience)
         self.h = START if problem.loss == "hinge" else 0.0
         self.rough = rough
         self._random = np.random.default_rng(seed)
@@ -60,7 +61,7 @@ class Newton(Descent):
             self._penalty[-1] = 0.0
         self._directions = Directions(problem, self._penalty, self._random)
         self._wide = self._directions.wide and not rough
-        self._promised, self._promise = np.zeros(0), np.zeros(problem.size)  # duals of the path and their cut
+        self._promised, self._promise = np.zeros(0), Sum(problem)  # duals of the path and their cut
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
         problem, clock = self.problem, self.clock
@@ -75,7 +76,8 @@ class Newton(Descent):
         m, q = np.zeros(problem.n), np.empty(problem.n)
         if w.any():
             yield from problem.outputs(w, m)
-        alpha, a = np.zeros(problem.n), np.zeros(problem.size)
+        alpha, total = np.zeros(problem.n), Sum(problem)
+        a = total.a
         path: FloatArray | None = None
         step, rest, best = 0.0, 0, np.inf
         for count in itertools.count(1):
@@ -83,24 +85,27 @@ class Newton(Descent):
             lazy = 0.1 * self.tol * self.objective / (problem.C * float(problem.weight.sum()))
             found = problem.duals(alpha, m, h=self.h, lazy=lazy, path=path)
             clock.lap("duals")
-            yield from problem.add(a, found.rows, found.delta)
+            cut = yield from self.summed(total, alpha, found)
             clock.lap("cutting plane")
-            objective = 0.5 * problem.inner(w, w) + problem.C * found.risk
+            objective = problem.value(w, found.risk)
             self.keep(w, m, objective)
             best = min(best, objective)  # of these turns: a warm start ahead of them must not look like a stall
-            self.bound(a, found.offset)
+            self.bound(cut)
             rounding = problem.C * (found.risk - found.offset - float(a @ w))
             if self._wide and path is not None and rounding < 0.05 * self.objective:
                 yield from self._path_cut(path, lazy)
                 clock.lap("cutting plane")
             if self._near(rounding, step):
-                spread = yield from self._polish(alpha, a, found, w)
+                spread = yield from self._polish(alpha, total, found, w)
                 clock.lap("polish")
                 if (spread <= EASY or rest >= 4) and not problem.free_intercept:
                     return (yield from self.rounds(self._duals_of(), np.arange(problem.n)))
-            yield self.turn(step=step, rounding=self.h)
-            if self.certified or (self.rough and self.h <= ROUGH and step >= 0.5):
+            carried = not self.best.settled
+            done = yield from self.report(step=step, rounding=self.h)
+            if done or (self.rough and self.h <= ROUGH and step >= 0.5):
                 return None
+            if (carried and self.best.settled) or rest == 4:  # rounding may have taken the margins from the point
+                yield from problem.outputs(w, m)
             rest = rest + 1 if before == (best, self.bundle.lower) else 0
             if count >= self.patience:
                 return (yield from self.fall_back())
@@ -138,7 +143,7 @@ class Newton(Descent):
         for _ in first.turns():
             yield
         self.h = first.h if self.start is None else min(first.h, ROUGH)  # a warm one may be done at once
-        self.start = first.w
+        self.start = first.best.w
         self.clock.seconds["sample"] = sum(first.clock.seconds.values())
 
     def _path_cut(self, path: FloatArray, lazy: float) -> Generator[None, None, None]:
@@ -149,8 +154,9 @@ class Newton(Descent):
         move = path - self._promised
         rows = np.flatnonzero(np.abs(move) > lazy * problem.weight)
         self._promised[rows] = path[rows]
-        yield from problem.add(self._promise, rows, (problem.sign * move)[rows])
-        self.bound(self._promise, float(self._promised.sum()))
+        mass = float(self._promised.sum())
+        yield from self._promise.move(rows, (problem.sign * move)[rows], mass)
+        self.bound(self._promise.cut(mass, mass))
 
     def _exact(self, rounding: float) -> bool:
         """Whether what a sample of the band leaves out would show in the gap."""
@@ -169,13 +175,13 @@ class Newton(Descent):
             self._dual = Coordinates(self.problem, self._seed)
         return self._dual
 
-    def _polish(self, alpha: FloatArray, a: FloatArray, found: Duals, w: FloatArray) -> Generator[None, None, float]:
+    def _polish(self, alpha: FloatArray, total: Sum, found: Duals, w: FloatArray) -> Generator[None, None, float]:
         """Coordinate descent over the band, for a quarter of a pass in reads, raises the bound; the violation left."""
         problem, dual = self.problem, self._duals_of()
-        dual.place(problem.C * alpha, -problem.C * a, float(w[-1]))
+        dual.place(alpha, total, float(w[-1]))
         near = found.band[4 * self.h * found.slope >= NEAR * problem.weight[found.band]]
         spread = yield from dual.descend(near, 0.25 * problem.n, 1e-3)
-        self.bound(*dual.cut())
+        self.bound((yield from self.proven(dual)))
         return spread
 
     def _tighten(self, step: float, decrease: float, rounding: float) -> None:

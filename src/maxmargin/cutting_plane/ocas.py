@@ -7,8 +7,8 @@ over X), search exactly along w_b + k(w_t − w_b) for the best point so far w_b
 w_c = (1 − λ)w_b + λ w_t (change 3). `cpa` leaves the three changes out: it cuts at w_t and keeps the best w_t.
 
 Cuts come from duals: a = −Σ alpha_i sign_i x_i with alpha_i = weight_i where m_i ≤ 1 at w_c. Between turns only the
-samples whose alpha changed move the cut; every 20 turns, or when far heavier samples have come and gone than are left,
-it is summed anew, so that rounding does not gather.
+samples whose alpha changed move the cut; where far heavier samples have come and gone than are left, and the rounding
+that this has gathered matters, it is summed anew.
 
 Stops at (F(w_b) − F_t)/F(w_b) ≤ tol. F_t never exceeds the optimum, so the gap is a certificate.
 Cost per turn: one pass over X, the flipped rows, O(n) for the search, O(t²) for t cuts.
@@ -20,13 +20,11 @@ from collections.abc import Generator
 
 import numpy as np
 
-from maxmargin.cutting_plane.bundle import Bundle
+from maxmargin.cutting_plane.bundle import Cuts
 from maxmargin.cutting_plane.certified import Certified
-from maxmargin.cutting_plane.problem import FloatArray, LinearProblem, Pause
+from maxmargin.cutting_plane.problem import LinearProblem, Pause, Sum
+from maxmargin.cutting_plane.rounding import FloatArray
 from maxmargin.runtime import Status, Turn
-
-REBUILD = 20  # turns between two fresh sums of the cut
-CANCELLED = 1e3  # weight added and taken away, per weight left, that calls for a fresh sum before
 
 
 class Ocas(Certified):
@@ -34,36 +32,34 @@ class Ocas(Certified):
 
     def __init__(
         self, problem: LinearProblem, tol: float, *, optimised: bool = True, mix: float = 0.1,
-        bundle: Bundle | None = None, start: FloatArray | None = None,
+        known: Cuts | None = None, start: FloatArray | None = None,
     ) -> None:
-        super().__init__(problem, tol, bundle, start)
+        super().__init__(problem, tol, known, start)
         self.optimised = optimised
         self.mix = mix if optimised else 1.0
-        self._alpha, self._a, self._moved = np.zeros(problem.n), np.zeros(problem.size), 0.0  # of the last cut
+        self._alpha, self._sum = np.zeros(problem.n), Sum(problem)  # of the last cut
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
         problem, clock = self.problem, self.clock
         if (yield from self.judge_start()):
             yield self.turn(step=0.0)
             return None
-        reduced, margins = self.w, self.m.copy()
+        reduced, margins = self.best.w, self.best.m.copy()
         self.seed_cuts()
-        last, stuck, count = (np.inf, -np.inf), 0, 0
+        last, stuck = (np.inf, -np.inf), 0
         if self.bundle.count:
             reduced = self.bundle.solve()
             yield from problem.outputs(reduced, margins)
             self.improve(reduced, margins)
         while True:
-            yield from self._cut(margins, fresh=count % REBUILD == 0)
+            yield from self._cut(margins)
             reduced = self.bundle.solve()
             clock.lap("reduced problem")
             yield from problem.outputs(reduced, margins)
             clock.lap("outputs")
             step = self._step(reduced, margins)
             clock.lap("line search")
-            count += 1
-            yield self.turn(step=step)
-            if self.certified:
+            if (yield from self.report(step=step)):
                 return None
             # Both values at rest for many turns: float64 has no more to give.
             state = (self.objective, self.bundle.value)
@@ -77,24 +73,14 @@ class Ocas(Certified):
         """Changes 1 and 2, or for CPA: w_t itself when it is better."""
         if self.optimised:
             return self.improve(w, m)
-        objective = 0.5 * self.problem.inner(w, w) + self.problem.C * self.problem.risk(m)
-        if objective < self.objective:
-            self.w, self.m, self.objective = w, m.copy(), objective
-            return 1.0
-        return 0.0
+        objective = self.problem.value(w, self.problem.risk(m))
+        better = objective < self.objective
+        self.keep(w, m, objective)
+        return float(better)
 
-    def _cut(self, margins: FloatArray, fresh: bool) -> Pause:
+    def _cut(self, margins: FloatArray) -> Pause:
         """Cut at (1 − mix)·best + mix·reduced."""
-        alpha, a = self._alpha, self._a
-        if fresh:
-            alpha[:], a[:], self._moved = 0.0, 0.0, 0.0
-        found = self.problem.duals(alpha, self.m, margins, self.mix)
-        rows, delta = found.rows, found.delta
-        self._moved += float(np.abs(delta).sum())
-        if self._moved > CANCELLED * float(alpha.sum()):
-            rows, a[:] = np.flatnonzero(alpha), 0.0
-            delta = self.problem.sign[rows] * alpha[rows]
-            self._moved = float(alpha.sum())
-        yield from self.problem.add(a, rows, delta)
-        self.bundle.add(a, found.offset)
+        found = self.problem.duals(self._alpha, self.best.m, margins, self.mix)
+        cut = yield from self.summed(self._sum, self._alpha, found)
+        self.bundle.add(cut)
         self.clock.lap("cutting plane")

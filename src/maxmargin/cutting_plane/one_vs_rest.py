@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.cutting_plane.bundle import Bundle
 from maxmargin.cutting_plane.certified import LinearResult
-from maxmargin.cutting_plane.problem import FloatArray
+from maxmargin.cutting_plane.rounding import FloatArray
 from maxmargin.runtime import Status, Turn
 
 PAUSE = 0.05  # seconds after which a long turn lets the run look at its clock and at Ctrl-C
@@ -107,7 +106,7 @@ class OneVsRest:
             self.statuses[k] = end.value or Status.CONVERGED
             return None
         if turn is not None:
-            turn.extra["class"] = float(k)
+            turn.extra["problem"] = k
         return turn
 
     def result(self, status: Status) -> LinearResult:
@@ -119,9 +118,10 @@ class OneVsRest:
             for name, seconds in part.timings.items():
                 timings[name] = timings.get(name, 0.0) + seconds
         weights: FloatArray = np.array([part.w for part in parts])
-        bundles: list[Bundle | None] = [part.bundle for part in parts]
+        statuses = [part.status for part in parts if part.status is not Status.CONVERGED]
         return LinearResult(
-            status=status, objective=sum(p.objective for p in parts), gap=sum(p.gap for p in parts),
-            violation=max(p.violation for p in parts), timings=timings, w=weights,
-            lower=sum(p.lower for p in parts), bundles=bundles,
+            status=statuses[0] if statuses else Status.CONVERGED, objective=sum(p.objective for p in parts),
+            gap=sum(p.gap for p in parts), violation=max(p.violation for p in parts),
+            n_support=sum(p.n_support for p in parts), problems=len(parts), timings=timings, w=weights,
+            lower=sum(p.lower for p in parts), cuts=[cuts for part in parts for cuts in part.cuts],
         )

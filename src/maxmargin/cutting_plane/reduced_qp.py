@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin import _core
-from maxmargin.cutting_plane.problem import FloatArray
+from maxmargin.cutting_plane.rounding import FloatArray
 
 SMALL = 1e-3  # a value below this part of the unit, or above by as much, leaves too few digits of float64
 TRIES = 6

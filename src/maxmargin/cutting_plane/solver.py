@@ -8,12 +8,13 @@ from typing import Any
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
-from maxmargin.cutting_plane.bundle import Bundle
+from maxmargin.cutting_plane.bundle import Cuts
 from maxmargin.cutting_plane.certified import Certified, LinearResult
 from maxmargin.cutting_plane.descent import Descent
 from maxmargin.cutting_plane.newton import Newton
 from maxmargin.cutting_plane.ocas import Ocas
-from maxmargin.cutting_plane.problem import FloatArray, LinearProblem
+from maxmargin.cutting_plane.problem import LinearProblem
+from maxmargin.cutting_plane.rounding import FloatArray
 from maxmargin.runtime import Control, run
 
 SOLVERS = ("auto", "ocas", "cpa", "newton", "descent")
@@ -35,28 +36,26 @@ def choose(problem: LinearProblem) -> str:
 
 
 def make(
-    problem: LinearProblem, tol: float, solver: str = "auto", *, seed: int = 0, bundle: Bundle | None = None,
+    problem: LinearProblem, tol: float, solver: str = "auto", *, seed: int = 0, known: Cuts | None = None,
     start: FloatArray | None = None,
 ) -> Any:
-    """The solver object; `bundle` holds cuts of an earlier fit on the same rows, `start` a point to start from."""
+    """The solver object; `known`: cuts of an earlier fit on the same rows, `start`: a point to start from."""
     name, patience = (choose(problem), PATIENCE) if solver == "auto" else (solver, float("inf"))
-    if bundle is not None:
-        bundle.adopt(problem)
     kinds: dict[str, Callable[[], Certified]] = {
-        "ocas": lambda: Ocas(problem, tol, bundle=bundle, start=start),
-        "cpa": lambda: Ocas(problem, tol, optimised=False, bundle=bundle, start=start),
-        "newton": lambda: Newton(problem, tol, seed=seed, bundle=bundle, start=start, patience=patience),
-        "descent": lambda: Descent(problem, tol, seed=seed, bundle=bundle, start=start, patience=patience),
+        "ocas": lambda: Ocas(problem, tol, known=known, start=start),
+        "cpa": lambda: Ocas(problem, tol, optimised=False, known=known, start=start),
+        "newton": lambda: Newton(problem, tol, seed=seed, known=known, start=start, patience=patience),
+        "descent": lambda: Descent(problem, tol, seed=seed, known=known, start=start, patience=patience),
     }
     return kinds[name]()
 
 
 def solve(
-    problem: LinearProblem, tol: float, solver: str, control: Control, *, seed: int = 0, bundle: Bundle | None = None,
+    problem: LinearProblem, tol: float, solver: str, control: Control, *, seed: int = 0, known: Cuts | None = None,
     start: FloatArray | None = None,
 ) -> LinearResult:
     """One binary problem to a relative gap of tol."""
-    return drive(make(problem, tol, solver, seed=seed, bundle=bundle, start=start), control)
+    return drive(make(problem, tol, solver, seed=seed, known=known, start=start), control)
 
 
 def drive(solver: Any, control: Control) -> LinearResult:

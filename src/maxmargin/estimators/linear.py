@@ -19,11 +19,13 @@ from maxmargin import _core
 from maxmargin.cutting_plane import (
     SOLVERS,
     CrammerSinger,
+    Extent,
     LinearProblem,
     LinearResult,
     OneVsRest,
     TwoClasses,
     drive,
+    intercept_of,
     make,
 )
 from maxmargin.data.libsvm import cache_libsvm
@@ -165,11 +167,12 @@ class LinearSVC(ClassifierMixin, Machine):
         sample_weight : array of shape (n_samples,), optional
             Factors of C per sample; weight 2 is the sample twice, weight 0 leaves it out.
         """
+        control = self._control()
         data = self._data(X, y, sample_weight)
-        result = drive(self._solver(data, self._recall(data)), self._control())
+        result = drive(self._solver(data, self._recall(data)), control)
         attributes = self._attributes(result, data)
-        if self.warm_start and result.bundles:
-            attributes["_memory"] = (self._fingerprint(data), result.bundles)
+        if self.warm_start:
+            attributes["_memory"] = (self._fingerprint(data), result.cuts)
         self._publish(result, **attributes)
         return self
 
@@ -200,7 +203,7 @@ class LinearSVC(ClassifierMixin, Machine):
             if result.status is Status.INTERRUPTED:
                 fitted = ascending[: k + 1]
                 return [model for model in models if model in fitted]
-            memory = dict(enumerate(zip_longest(result.bundles, np.atleast_2d(result.w))))  # joint: one bundle
+            memory = dict(enumerate(zip_longest(result.cuts, np.atleast_2d(result.w))))  # joint: all in one
         return models
 
     def fit_file(
@@ -263,7 +266,7 @@ class LinearSVC(ClassifierMixin, Machine):
         return LinearProblem(
             data.X, np.where(data.labels == positive, 1.0, -1.0), data.weight, float(self.C), loss=self.loss,
             bias=scaling if self.fit_intercept else 0.0, penalised=self.intercept_scaling is not None,
-            threads=threads or thread_count(self.n_jobs),
+            threads=threads or thread_count(self.n_jobs), centre=data.centre, extent=data.extent,
         )
 
     def _data(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> _Data:
@@ -275,7 +278,9 @@ class LinearSVC(ClassifierMixin, Machine):
         data = _Data.of(X, y, sample_weight, self.class_weight)
         if self.fit_intercept and self.intercept_scaling is None:  # a free intercept makes up for any shift
             data.move_near_zero()
-        data.X = compacted(data.X, thread_count(self.n_jobs))
+        threads = thread_count(self.n_jobs)
+        data.X = compacted(data.X, threads)
+        data.extent = Extent.of(as_matrix(data.X), data.X.shape[1], threads)
         return data
 
     def _solver(self, data: _Data, memory: Memory) -> Any:
@@ -286,7 +291,7 @@ class LinearSVC(ClassifierMixin, Machine):
         if count > 2 and joint:
             points = [start for _, start in memory.values()]
             return CrammerSinger(
-                self._problem(data, 0), data.labels, count, self.tol, seed=seed, bundle=memory.get(0, (None, None))[0],
+                self._problem(data, 0), data.labels, count, self.tol, seed=seed, known=memory.get(0, (None, None))[0],
                 start=np.concatenate(points) if points else None,
             )
         threads = thread_count(self.n_jobs)
@@ -296,8 +301,8 @@ class LinearSVC(ClassifierMixin, Machine):
         def build(k: int) -> Any:
             problem = self._problem(data, k if count > 2 else 1, threads // workers)
             problem.C *= 2 if joint else 1
-            bundle, start = memory.get(k, (None, None))
-            return make(problem, self.tol, self.solver, seed=seed, bundle=bundle, start=start)
+            known, start = memory.get(k, (None, None))
+            return make(problem, self.tol, self.solver, seed=seed, known=known, start=start)
 
         if count == 2:
             return TwoClasses(build(0)) if joint else build(0)
@@ -310,16 +315,22 @@ class LinearSVC(ClassifierMixin, Machine):
             return {}
         if not np.array_equal(self.classes_, data.classes) or self.coef_.shape[1] != data.X.shape[1]:
             return {}
-        key, bundles = getattr(self, "_memory", None) or ("", [])
+        key, cuts = getattr(self, "_memory", None) or ("", [])
         same = bool(key) and key == self._fingerprint(data)
-        scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
-        intercept = (self.intercept_ + self.coef_ @ data.centre) / scaling
-        points = np.hstack([self.coef_, intercept[:, None]]) if self.fit_intercept else self.coef_
-        return dict(enumerate(zip_longest(bundles if same else [], points.astype(np.float64))))
+        points = self.coef_
+        if self.fit_intercept:
+            scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
+            shift = 0.0 if data.centre is None else self.coef_ @ data.centre
+            points = np.hstack([self.coef_, ((self.intercept_ + shift) / scaling)[:, None]])
+        return dict(enumerate(zip_longest(cuts if same else [], points.astype(np.float64))))
 
     def _fingerprint(self, data: _Data) -> str:
-        """Cuts may be reused only where every sample, label and weight is the same."""
-        digest = hashlib.blake2b(repr((self.loss, self.multi_class, self.fit_intercept, self.intercept_scaling)).encode())
+        """Cuts may be reused only where all that they depend on is the same: loss, intercept, samples, labels, weights.
+
+        Not C, which they say nothing about. The samples are those that are solved for, around their mean or not.
+        """
+        kind = (self.loss, self.multi_class, self.fit_intercept, self.intercept_scaling, data.X.shape, len(data.classes))
+        digest = hashlib.blake2b(repr(kind).encode())
         arrays = (data.X.data, data.X.indices, data.X.indptr) if sp.issparse(data.X) else (data.X,)
         for array in (*arrays, data.labels, data.weight):
             digest.update(repr((array.shape, array.dtype.str)).encode())
@@ -331,7 +342,9 @@ class LinearSVC(ClassifierMixin, Machine):
         weights = np.atleast_2d(result.w)
         coef = np.ascontiguousarray(weights[:, : data.X.shape[1]])
         scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
-        intercept = weights[:, -1] * scaling - coef @ data.centre if self.fit_intercept else np.zeros(len(weights))
+        intercept = weights[:, -1] * scaling if self.fit_intercept else np.zeros(len(weights))
+        if data.centre is not None:
+            intercept = np.array([intercept_of(w, data.centre, scaling) for w in weights])
         return {
             "coef_": coef, "intercept_": np.ascontiguousarray(intercept),
             "classes_": data.classes, "lower_bound_": result.lower,
@@ -343,13 +356,24 @@ class _Data:
 
     def __init__(self, X: Any, labels: NDArray[np.intp], weight: FloatArray, classes: NDArray[Any]) -> None:
         self.X, self.labels, self.weight, self.classes = X, labels, weight, classes
-        self.centre = np.zeros(X.shape[1])
+        self.centre: FloatArray | None = None
+        self.extent: Extent | None = None
 
     def move_near_zero(self) -> None:
-        """Samples far from 0 leave intercept and weights almost undetermined: solve around their mean, on a copy."""
+        """Samples far from 0 leave intercept and weights almost undetermined: solve around their mean, on a copy.
+
+        In float32 only where that loses nothing: a certificate is for the samples as they are. In float64 what is
+        lost is within the allowance for rounding.
+        """
         centre = far_centre(self.X)
-        if centre is not None:
-            self.X, self.centre = self.X - centre, centre.astype(np.float64)
+        if centre is None:
+            return
+        less = self.X - centre
+        if less.dtype == np.float32:
+            back = less - self.X  # the two parts of the difference's error (Knuth)
+            if (((self.X - (less - back)) - (centre + back)) != 0).any():
+                less = self.X.astype(np.float64) - centre.astype(np.float64)
+        self.X, self.centre = less, centre.astype(np.float64)
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: ArrayLike | None, class_weight: Any) -> _Data:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.budget.model import Options
-from maxmargin.cutting_plane.bundle import Bundle
+from maxmargin.cutting_plane.bundle import Cuts
 from maxmargin.divide.clustering import Centers
 from maxmargin.divide.early import Committee, Router
 from maxmargin.models.container import ModelFileError
@@ -50,9 +50,7 @@ RECORDS = {
     "Router": Record(Router),
     "Committee": Record(Committee),
     "BudgetOptions": Record(Options),
-    "Bundle": Record(
-        Bundle, "_C", "_free", "_rounding", "lower", "value", "_cuts", "_offsets", "_gram", "_idle", "_beta", "count"
-    ),
+    "Cuts": Record(Cuts),
 }
 
 

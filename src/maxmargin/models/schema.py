@@ -18,7 +18,7 @@ import numpy as np
 from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH
 from maxmargin.budget.merging import LARGEST_GRID, TABLES
 from maxmargin.budget.model import Options
-from maxmargin.cutting_plane.bundle import Bundle
+from maxmargin.cutting_plane.bundle import Cuts
 from maxmargin.divide.clustering import Centers
 from maxmargin.divide.early import Committee, Router
 from maxmargin.estimators.budget import BudgetSVC
@@ -225,28 +225,22 @@ def _linear(c: Check) -> None:
         return
     memory = s["_memory"]
     c.require(isinstance(memory, tuple) and len(memory) == 2 and isinstance(memory[0], str), "_memory", "is not a pair")
-    c.require(isinstance(memory[1], list), "_memory", "has no list of bundles")
-    c.require(len(memory[1]) in (1, c.size["r"]), "_memory", "has not one bundle per problem")
-    for number, bundle in enumerate(memory[1]):
-        if bundle is not None:
-            _bundle(c, f"bundle {number}", bundle, len(memory[1]))
+    c.require(isinstance(memory[1], list), "_memory", "has no list of cuts")
+    c.require(len(memory[1]) in (1, c.size["r"]), "_memory", "has not the cuts of every problem")
+    for number, cuts in enumerate(memory[1]):
+        _cuts(c, f"cuts {number}", cuts, len(memory[1]))
 
 
-def _bundle(c: Check, name: str, bundle: Any, bundles: int) -> None:
-    c.require(isinstance(bundle, Bundle), name, "is not a bundle of cuts")
-    room, length = f"{name}'s room", f"{name}'s length"
-    c.array(f"{name}: cuts", bundle._cuts, ("<f8",), room, length)
-    c.array(f"{name}: offsets", bundle._offsets, ("<f8",), room)
-    c.array(f"{name}: products", bundle._gram, ("<f8",), room, room)
-    c.array(f"{name}: ages", bundle._idle, ("<i8",), room)
-    c.whole(f"{name}: count", bundle.count, 0, c.size[room])
-    beta = c.array(f"{name}: weights of the cuts", bundle._beta, ("<f8",), f"{name}'s weights")
-    c.require(len(beta) <= bundle.count, name, "has more weights than cuts")
-    joint = c.size["r"] if bundles == 1 else 1
-    c.require(c.size[length] in (joint * c.size["d"], joint * (c.size["d"] + 1)), name, "has cuts of another length")
-    for field in ("_C", "_rounding", "lower", "value"):
-        c.number(f"{name}: {field}", getattr(bundle, field))
-    c.require(isinstance(bundle._free, slice), name, "has no coordinates of free intercepts")
+def _cuts(c: Check, name: str, cuts: Any, problems: int) -> None:
+    c.require(isinstance(cuts, Cuts), name, "are not cuts")
+    count, length = f"number of {name}", f"length of {name}"
+    c.array(name, cuts.a, ("<f8",), count, length)
+    numbers = c.array(f"{name}: numbers", cuts.numbers, ("<f8",), f"numbers of {name}", count)
+    c.require(len(numbers) == 3 and (numbers[1:] >= 0).all(), f"{name}: numbers", "are not offset, mass ≥ 0 and drift ≥ 0")
+    c.array(f"{name}: products", cuts.gram, ("<f8",), count, count)
+    c.array(f"{name}: ages", cuts.idle, ("<i8",), count)
+    joint = c.size["r"] if problems == 1 else 1
+    c.require(c.size[length] in (joint * c.size["d"], joint * (c.size["d"] + 1)), name, "have another length")
 
 
 def _budget(c: Check) -> None:

@@ -88,6 +88,7 @@ class Result:
     gap: float = float("nan")
     violation: float = float("nan")
     n_support: int = -1
+    problems: int = 1  # solved side by side behind one run; their turns carry `problem`
     trace: NDArray[Any] = field(default_factory=lambda: np.empty(0))
     timings: dict[str, float] = field(default_factory=dict)
     extra: dict[str, float] = field(default_factory=dict)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from maxmargin.runtime.result import Result, Turn
 
 COLUMNS = ("iteration", "time", "objective", "dual", "gap", "violation", "n_support")
-WHOLE = ("iteration", "n_support")
+WHOLE = ("iteration", "n_support", "problem")
 
 
 class Log:
@@ -48,8 +48,12 @@ class Log:
         return row
 
     def close(self, result: Result) -> NDArray[Any]:
-        """The table; its last row, which is the last turn's, tells of the model that is handed out."""
-        last = self._rows.pop() if self._rows else {"iteration": 0}
+        """The table; its last row, which is the last turn's or the total's, tells of the model that is handed out."""
+        last: dict[str, float] = {"iteration": self.iterations}
+        if result.problems > 1:
+            last["problem"] = -1
+        elif self._rows:
+            last = self._rows.pop()
         return table([*self._rows, {**last, "time": time.perf_counter() - self._start, **summary(result)}])
 
 
