@@ -46,6 +46,7 @@ void bind_libsvm_reader(nb::module_& m, const char* name) {
            nb::arg("shift"), nb::arg("queries"), nb::arg("threads"))
       .def("feed", &feed<Reader>, nb::arg("text").noconvert(),
            "Append a block of whole lines; (offset, reason) of its first fault, (-1, 0) if there is none.")
+      .def("expect", &Reader::expect, nb::arg("times"), "Room for so many times as much as was fed and not taken.")
       .def("take", &take_libsvm<T>, "labels, row lengths, indices, values and query numbers so far, and begin again.")
       .def_ro("lines", &Reader::lines)
       .def_ro("low", &Reader::low)
@@ -70,6 +71,7 @@ void bind_csv_reader(nb::module_& m, const char* name) {
            nb::arg("label"), nb::arg("text_labels"), nb::arg("threads"))
       .def("feed", &feed<Reader>, nb::arg("text").noconvert(),
            "Append a block of whole lines; (offset, reason) of its first fault, (-1, 0) if there is none.")
+      .def("expect", &Reader::expect, nb::arg("times"), "Room for so many times as much as was fed and not taken.")
       .def("take", &take_csv<T>, "labels that are numbers and values so far, and begin again.")
       .def("bounds", &csv_bounds<T>, "Where in the block just fed labels that are text begin and end.")
       .def_ro("lines", &Reader::lines);

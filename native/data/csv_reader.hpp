@@ -118,6 +118,12 @@ class CsvReader {
     return fault;
   }
 
+  // More of the same will come: `times` as much as there is now, in all.
+  void expect(double times) {
+    labels.reserve(std::size_t(double(labels.size()) * times));
+    values.reserve(std::size_t(double(values.size()) * times));
+  }
+
   std::int64_t lines = 0;  // of all that was fed
   // Of what was fed and not yet taken. Bounds of text labels are places in the block of that feed.
   Growing<double> labels;

@@ -1,5 +1,5 @@
-// An array that grows at its end and is then handed over. By realloc: on Linux large blocks move without being copied,
-// and room that was never written to takes no memory, so the peak is the result itself.
+// An array that grows at its end and is then handed over. Room that was never written to takes no memory, so whoever knows
+// about how much will come reserves it: growing step by step may leave copies behind in the heap.
 #pragma once
 #include <cstddef>
 #include <cstdlib>
@@ -30,6 +30,15 @@ class Growing {
     T* first = data_.get() + size_;
     size_ += more;
     return first;
+  }
+
+  // Room for so many elements in all, if there is so much.
+  void reserve(std::size_t room) {
+    if (room <= room_) return;
+    try {
+      resize_room(room);
+    } catch (const std::bad_alloc&) {  // a guess too high: it grows as it must
+    }
   }
 
   // The elements, no longer ours.

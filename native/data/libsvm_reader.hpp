@@ -166,6 +166,17 @@ class LibsvmReader {
     return fault;
   }
 
+  // More of the same will come: `times` as much as there is now, in all.
+  void expect(double times) {
+    const auto total = [times](std::size_t now) { return std::size_t(double(now) * times); };
+    labels.reserve(total(labels.size()));
+    lengths.reserve(total(lengths.size()));
+    queries.reserve(total(queries.size()));
+    values.reserve(total(values.size()));
+    narrow.reserve(total(narrow.size()));
+    wide.reserve(total(wide.size()));
+  }
+
   // Of all that was fed: lines, and the smallest and largest index (large and -1 if there is none).
   std::int64_t lines = 0, low = std::numeric_limits<std::int64_t>::max(), high = -1;
   // Of what was fed and not yet taken.

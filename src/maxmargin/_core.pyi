@@ -440,6 +440,9 @@ class LibsvmReader32:
         Append a block of whole lines; (offset, reason) of its first fault, (-1, 0) if there is none.
         """
 
+    def expect(self, times: float) -> None:
+        """Room for so many times as much as was fed and not taken."""
+
     def take(self) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], object, Annotated[NDArray[numpy.float32], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
         """
         labels, row lengths, indices, values and query numbers so far, and begin again.
@@ -463,6 +466,9 @@ class LibsvmReader64:
         """
         Append a block of whole lines; (offset, reason) of its first fault, (-1, 0) if there is none.
         """
+
+    def expect(self, times: float) -> None:
+        """Room for so many times as much as was fed and not taken."""
 
     def take(self) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], object, Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
         """
@@ -488,6 +494,9 @@ class CsvReader32:
         Append a block of whole lines; (offset, reason) of its first fault, (-1, 0) if there is none.
         """
 
+    def expect(self, times: float) -> None:
+        """Room for so many times as much as was fed and not taken."""
+
     def take(self) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float32], dict(shape=(None,))]]:
         """labels that are numbers and values so far, and begin again."""
 
@@ -506,6 +515,9 @@ class CsvReader64:
         """
         Append a block of whole lines; (offset, reason) of its first fault, (-1, 0) if there is none.
         """
+
+    def expect(self, times: float) -> None:
+        """Room for so many times as much as was fed and not taken."""
 
     def take(self) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
         """labels that are numbers and values so far, and begin again."""

@@ -23,7 +23,7 @@ from maxmargin.data.errors import FormatError
 from maxmargin.data.libsvm import row_blocks
 from maxmargin.data.matrix import as_matrix
 from maxmargin.data.options import Options, Saving
-from maxmargin.data.streams import BLOCK, Source, blocks, fault, opened, part_of, quoted
+from maxmargin.data.streams import BLOCK, Source, blocks, expected, fault, opened, part_of, quoted
 
 KIND = "CSV"
 _MARK = b"\xef\xbb\xbf"  # how some programs begin files of UTF-8
@@ -59,8 +59,8 @@ class _Reading:
         self.texts: list[str] = []
         self.reader: Any = None
 
-    def steps(self) -> Iterator[None]:
-        """Feed the file to the reader, a block per step."""
+    def steps(self, whole: bool = False) -> Iterator[None]:
+        """Feed the file to the reader, a block per step; `whole` if nothing is taken before the end."""
         with opened(self.source) as file:
             text = blocks(file.fill, BLOCK)
             head = _head(text)
@@ -80,6 +80,9 @@ class _Reading:
                 if offset >= 0:
                     words = _words(block, offset, reason, layout)
                     raise fault(file, begin, lines + self.reader.lines, block, offset, words)
+                if whole:
+                    self.reader.expect(expected(file, self.options.part, len(block)))
+                    whole = False
                 if layout.text_labels:
                     self._decode(block, file.name)
                 yield
@@ -109,7 +112,7 @@ class _Reading:
 def load(source: Source, options: Options) -> tuple[Any, Any, Any]:
     """X (dense) and y of a file or of a part of it."""
     reading = _Reading(source, options)
-    for _ in reading.steps():
+    for _ in reading.steps(whole=True):
         pass
     return *reading.take(), None
 

@@ -25,7 +25,7 @@ from maxmargin.data.description import Description
 from maxmargin.data.errors import FormatError
 from maxmargin.data.matrix import as_matrix
 from maxmargin.data.options import Options, Saving, ZeroBased
-from maxmargin.data.streams import BLOCK, Source, blocks, fault, name_of, opened, part_of, quoted
+from maxmargin.data.streams import BLOCK, Source, blocks, expected, fault, name_of, opened, part_of, quoted
 
 KIND = "LIBSVM text"
 _HIGHEST = 10**18 - 1  # as many digits as a 64-bit number always holds
@@ -76,8 +76,8 @@ class _Reading:
         make = _core.LibsvmReader32 if options.dtype == np.float32 else _core.LibsvmReader64
         self.reader = make(lowest, self.highest, self.shift, options.query_id, options.threads)
 
-    def steps(self, source: Source) -> Iterator[None]:
-        """Feed the file to the reader, a block per step."""
+    def steps(self, source: Source, whole: bool = False) -> Iterator[None]:
+        """Feed the file to the reader, a block per step; `whole` if nothing is taken before the end."""
         with opened(source) as file:
             fill, begin = file.fill, 0
             if self.options.part is not None:
@@ -86,6 +86,9 @@ class _Reading:
                 offset, reason = self.reader.feed(block)
                 if offset >= 0:
                     raise fault(file, begin, self.reader.lines, block, offset, self._words(block, offset, reason))
+                if whole:
+                    self.reader.expect(expected(file, self.options.part, len(block)))
+                    whole = False
                 yield
 
     def take(self) -> Rows:
@@ -111,7 +114,7 @@ def load(source: Source, options: Options) -> tuple[Any, Any, Any]:
     """X (CSR), y and query numbers of a file or of a part of it."""
     _check(options)
     reading = _Reading(options)
-    for _ in reading.steps(source):
+    for _ in reading.steps(source, whole=True):
         pass
     return _matrix(reading.take(), reading, source)
 
