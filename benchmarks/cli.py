@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
-import signal
 import sys
 from typing import Any
 
@@ -69,7 +68,6 @@ def _experiments(names: list[str]) -> list[Any]:
 
 
 def _run(args: argparse.Namespace) -> None:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # `timeout` ends a run as Ctrl-C does
     options = Options(args.sets, args.solvers, args.repeat, args.limit, args.threads, args.rows, args.tols, args.quick)
     partial = bool(args.solvers or args.rows or args.quick or args.tols)
     draft = args.draft or (partial and not args.save)
