@@ -251,8 +251,10 @@ def test_columns_are_named_in_errors(tmp_path):
     for label in ("z", 4, -5):
         with pytest.raises(ValueError, match=r"label=.*(y, a, b, c|4 columns)"):
             load(tmp_path / "a.csv", label=label)
-    with pytest.raises(ValueError, match="header=False"):
-        load(tmp_path / "a.csv", label="a", header=False)
+    save(tmp_path / "a.npy", X, Y)
+    for name, options in (("a.csv", {"header": False}), ("a.npy", {})):
+        with pytest.raises(ValueError, match="they have none"):
+            load(tmp_path / name, label="a", **options)
     (tmp_path / "b.csv").write_text("a,a,b\n1,2,3\n")
     with pytest.raises(ValueError, match="label='a'"):
         load(tmp_path / "b.csv", label="a")

@@ -20,8 +20,8 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from maxmargin.data.errors import FormatError
-from maxmargin.data.options import Options, Saving
-from maxmargin.data.row_files import VALUES, RowFile, RowFormat, label_column
+from maxmargin.data.options import Label, Options, Saving, label_column
+from maxmargin.data.row_files import VALUES, RowFile, RowFormat
 from maxmargin.data.streams import BLOCK, Source, name_of
 
 _DEFLATE = 1032  # bytes that a byte can unpack to, at most
@@ -79,7 +79,7 @@ class _Array:
 class _Dense:
     """Arrays X and y, or one array with the label in a column."""
 
-    def __init__(self, x: _Array, y: _Array | None, label: int | None, options: Options, name: str) -> None:
+    def __init__(self, x: _Array, y: _Array | None, label: Label, options: Options, name: str) -> None:
         self.rows, columns = _numbers(x, 2, name).shape
         self._label = None if label is None else label_column(label, columns, name)
         self.columns = options.columns(columns - (label is not None), name)
@@ -175,8 +175,6 @@ def _labels(y: NDArray[Any]) -> NDArray[Any]:
 @contextmanager
 def _npy(source: Source, options: Options) -> Iterator[RowFile]:
     options.refuse("an npy file", "zero_based", "query_id", "header", "delimiter")
-    if isinstance(options.label, str):
-        raise ValueError(f"label={options.label!r}: columns of an npy file have no names; give a number, or None")
     with ExitStack() as stack:
         file: Any = stack.enter_context(open(source, "rb")) if isinstance(source, (str, os.PathLike)) else source
         size = file.seek(0, os.SEEK_END)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.data.errors import FormatError
-from maxmargin.data.options import Options, Saving
-from maxmargin.data.row_files import VALUES, RowFormat, label_column
+from maxmargin.data.options import Options, Saving, label_column
+from maxmargin.data.row_files import VALUES, RowFormat
 from maxmargin.data.streams import Source, name_of
 
 Batches = Callable[[int], Iterator[tuple[int, Any]]]
@@ -32,12 +32,7 @@ class _Columns:
     def __init__(self, schema: Any, rows: int, batches: Batches, options: Options, name: str) -> None:
         self.rows, self._batches, self._name, self._dtype = rows, batches, name, options.dtype
         self._names: list[str] = schema.names
-        label = options.label
-        if isinstance(label, str):
-            if self._names.count(label) != 1:
-                raise ValueError(f"label={label!r} must be one of the columns of {name}: {', '.join(self._names)}")
-            label = self._names.index(label)
-        self._label = None if label is None else label_column(label, len(self._names), name)
+        self._label = None if options.label is None else label_column(options.label, self._names, name)
         self._features = [j for j in range(len(self._names)) if j != self._label]
         self.columns = options.columns(len(self._features), name)
         self._at = self._start = self._end = 0  # the next row; the rows of the batch at hand

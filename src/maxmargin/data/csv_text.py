@@ -22,7 +22,7 @@ from maxmargin.data.description import Description
 from maxmargin.data.errors import FormatError
 from maxmargin.data.libsvm import row_blocks
 from maxmargin.data.matrix import as_matrix
-from maxmargin.data.options import Options, Saving
+from maxmargin.data.options import Options, Saving, label_column
 from maxmargin.data.streams import BLOCK, Source, blocks, expected, fault, opened, part_of, quoted
 
 KIND = "CSV"
@@ -47,7 +47,6 @@ class _Layout:
     label: int  # -1: none
     text_labels: bool
     begin: int  # bytes before the first row
-    names: list[str] | None = None
 
 
 class _Reading:
@@ -160,13 +159,12 @@ def _layout(head: bytes, name: str, options: Options) -> _Layout:
     if named == "auto":
         at = None if options.label is None or by_name else int(options.label) % columns
         named = by_name or any(not _NUMBER.fullmatch(field) for j, field in enumerate(first) if j != at)
-    if by_name and not named:
-        raise ValueError(f"label={options.label!r} is a name, and header=False says that columns have none")
-    label = _label(options, first, name)
+    names = [field.strip() for field in first] if named else columns
+    label = -1 if options.label is None else label_column(options.label, names, name)
     row = _fields(head, after, delimiter, name)[0] if named else first
     text_labels = 0 <= label < len(row) and not _NUMBER.fullmatch(row[label])
     options.columns(columns - (label >= 0), name)
-    return _Layout(delimiter, columns, label, text_labels, after if named else start, first if named else None)
+    return _Layout(delimiter, columns, label, text_labels, after if named else start)
 
 
 def _fields(head: bytes, start: int, delimiter: str, name: str) -> tuple[list[str], int]:
@@ -181,21 +179,6 @@ def _fields(head: bytes, start: int, delimiter: str, name: str) -> tuple[list[st
             except (UnicodeDecodeError, csv.Error) as error:
                 raise FormatError(name, f"this is no line of a table ({error})", head.count(b"\n", 0, end) + 1) from None
     return [], start
-
-
-def _label(options: Options, first: list[str], name: str) -> int:
-    """The label's column, -1 for none."""
-    label, columns = options.label, len(first)
-    if label is None:
-        return -1
-    if isinstance(label, str):
-        names = [field.strip() for field in first]
-        if names.count(label) != 1:
-            raise ValueError(f"label={label!r} must be one of the columns of {name}: {', '.join(names)}")
-        return names.index(label)
-    if not -columns <= label < columns:
-        raise ValueError(f"label={label}: {name} has {columns} columns, 0 to {columns - 1} (or -{columns} to -1)")
-    return int(label) % columns
 
 
 def _words(block: NDArray[np.uint8], offset: int, reason: int, layout: _Layout) -> str:

@@ -105,3 +105,16 @@ def part_rows(part: Part | None, rows: int) -> tuple[int, int]:
     """The rows [first, last) of a part; together the parts are all rows."""
     rank, size = part or (0, 1)
     return rows * rank // size, rows * (rank + 1) // size
+
+
+def label_column(label: int | str, names: list[str] | int, path: str) -> int:
+    """The place of the label among the columns of a table, which have names or are so many."""
+    columns = names if isinstance(names, int) else len(names)
+    if isinstance(label, str):
+        if isinstance(names, int) or names.count(label) != 1:
+            known = "they have none" if isinstance(names, int) else ", ".join(names)
+            raise ValueError(f"label={label!r} must be the name of one of the columns of {path}: {known}")
+        return names.index(label)
+    if not -columns <= label < columns:
+        raise ValueError(f"label={label}: {path} has {columns} columns, 0 to {columns - 1} (or -{columns} to -1)")
+    return int(label) % columns

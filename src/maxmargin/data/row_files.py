@@ -62,10 +62,3 @@ class RowFormat:
             first, last = part_rows(options.part, file.rows)
             ends = (0, file.columns - 1) if file.columns else (None, None)
             return Description(last - first, file.stored(first, last), *ends)
-
-
-def label_column(label: Any, columns: int, name: str) -> int:
-    """The place of a label's column that was given as a number."""
-    if not -columns <= label < columns:
-        raise ValueError(f"label={label}: {name} has {columns} columns, 0 to {columns - 1} (or -{columns} to -1)")
-    return int(label) % columns
