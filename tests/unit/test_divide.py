@@ -12,6 +12,8 @@ from maxmargin.divide.clustering import (
     _WIDTHS,
     Centers,
     Partition,
+    _fill_empty,
+    best_kmeans,
     clustering_kernel,
     drained,
     gram_matrix,
@@ -61,6 +63,33 @@ def test_kernel_kmeans_finds_separate_clouds_and_leaves_no_cluster_empty():
     label = drained(kernel_kmeans(Kernel("rbf", 0.01)(X, X), 3, rng))
     assert len({tuple(np.unique(label[cloud == c])) for c in range(3)}) == 3
     assert np.bincount(drained(kernel_kmeans(np.ones((30, 30)), 7, rng)), minlength=7).min() >= 1
+
+
+@pytest.mark.parametrize("k", [2, 4, 16])
+@pytest.mark.parametrize("seed", range(4))
+def test_of_several_runs_the_one_that_cuts_least_for_its_balance_is_taken(seed, k, monkeypatch):
+    monkeypatch.setattr("maxmargin.divide.clustering._RESTARTS", 8)
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(90, 2)) * np.where(np.arange(90) < 10, 6.0, 1.0)[:, None]
+    wide, narrow = Kernel("rbf", 0.2)(X, X), Kernel("rbf", 3.0)(X, X)
+
+    def cost(label):
+        """The share of the kernel between different points that is cut, and 2 % of how much more Σ n_c² is than if equal."""
+        cut = label[:, None] != label[None, :]
+        sizes = np.bincount(label, minlength=k)
+        return narrow[cut].sum() / narrow[~np.eye(90, dtype=bool)].sum() + 0.02 * k * (sizes @ sizes) / 90**2
+
+    same = np.random.default_rng(seed + 100)
+    runs = [drained(kernel_kmeans(wide, k, same)) for _ in range(min(8, 64 // k))]
+    best = drained(best_kmeans(wide, narrow, k, np.random.default_rng(seed + 100)))
+    least, most = min(map(cost, runs)), max(map(cost, runs))
+    assert cost(best) == pytest.approx(least) and (least < 0.999 * most or k == 2)
+
+
+def test_an_empty_cluster_takes_the_point_farthest_from_its_centre_but_nobodys_last():
+    label, distance = np.array([0, 0, 0, 1, 2, 2]), np.array([1.0, 3.0, 2.0, 9.0, 2.5, 0.5])
+    _fill_empty(label, 5, distance)
+    assert label.tolist() == [0, 3, 0, 1, 4, 2]  # 9.0 is alone in its cluster
 
 
 @pytest.mark.parametrize("native", [True, False])

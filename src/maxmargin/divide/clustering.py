@@ -3,7 +3,7 @@
     μ_c = mean of φ(s) over the sampled points s of cluster c
     ‖φ(x) − μ_c‖² − K(x, x) = offset_c − 2/|c| Σ_{s in c} K(x, s),      offset_c = 1/|c|² Σ_{s, t in c} K(s, t)
 
-    cost     m² kernel values and up to 20 passes over them per run, one to 8 runs; then n·m kernel values for the
+    cost     m² kernel values and up to 20 passes over them per run, one or two runs; then n·m kernel values for the
              assignment
 
 A centre is its sampled points, so routing a new point is the rule that training used. What the paper leaves open:
@@ -45,7 +45,7 @@ Nearest = Callable[[IntArray, IntArray, IntArray, FloatArray], Steps]
 # Those without a reason of their own were chosen on rows held out of training rows (benchmarks/experiments/dc_constants.py).
 _ITERATIONS = 20  # the paper's
 _WIDTHS = 4.0  # γ d² of two random points, on the average, from which on a kernel is too narrow to cluster with
-_RESTARTS = 8  # of kernel k-means at most; 64 / k of them, as fine levels gain little and take longer
+_RESTARTS = 2  # of kernel k-means at most; 64 / k of them, as fine levels gain little and take longer
 _BALANCE = 0.02  # separating 2 % of the kernel is worth one more Σ n_c² of equal clusters
 _FAR_ABOVE_MEAN = 2.0  # clusters larger than this many times the mean are split,
 _SMALL = 2000  # unless they are so small that their QP takes a few milliseconds
