@@ -86,15 +86,15 @@ def test_duals_of_every_row(n: int) -> None:
     answers = []
     for threads in (1, 2, 3):
         alpha = np.zeros(n)
-        rows, delta, band, slope, total, risk, bias = _core.linear_duals(
+        rows, delta, band, slope, total, risk, mass = _core.linear_duals(
             "hinge", 0.0, 0.0, m, m, 0.0, c, sign, np.empty(0), alpha, threads
         )
         np.testing.assert_array_equal(alpha, expected)
         np.testing.assert_array_equal(rows, np.flatnonzero(expected))  # in their order
         np.testing.assert_array_equal(delta, (sign * expected)[rows])
         assert len(band) == len(slope) == 0
-        answers.append((total, risk, bias))
-        close = expected.sum(), c @ np.maximum(0, 1 - m), expected @ sign
+        answers.append((total, risk, mass))
+        close = expected.sum(), c @ np.maximum(0, 1 - m), expected.sum()
         np.testing.assert_allclose(answers[-1], close, rtol=1e-11, atol=1e-11 * n)
         path = expected.copy()
         _core.linear_predict(0.1, m, q, c, path, threads)
