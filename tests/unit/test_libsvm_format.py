@@ -1,6 +1,9 @@
 """LIBSVM text: what is written is read back, what is broken is named, and the cache of `fit_file` follows its file."""
 
 import io
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -164,10 +167,57 @@ def test_a_damaged_cache_is_made_again(tmp_path, data, name):
     x, y = data
     save(tmp_path / "a.svm", x, y)
     cache_libsvm(tmp_path / "a.svm", dtype=np.float64)
-    broken = tmp_path / "a.svm.cache" / name
+    (broken,) = (tmp_path / "a.svm.cache").rglob(name)
     broken.write_bytes(broken.read_bytes()[:-3])
     again, labels = cache_libsvm(tmp_path / "a.svm", n_features=None, dtype=np.float64)
     assert (again != x[:, : again.shape[1]]).nnz == 0 and np.array_equal(labels, y)
+
+
+def test_the_cache_sees_a_change_that_leaves_the_size(tmp_path):
+    """Only the time tells: the file has as many bytes as before."""
+    name = tmp_path / "a.svm"
+    name.write_text("1 1:1\n-1 1:2\n")
+    when = name.stat().st_mtime_ns
+    assert cache_libsvm(name)[0].toarray().ravel().tolist() == [1, 2]
+    name.write_text("1 1:5\n-1 1:7\n")
+    os.utime(name, ns=(when, when + 1))
+    assert cache_libsvm(name)[0].toarray().ravel().tolist() == [5, 7]
+
+
+def test_a_file_that_changes_while_it_is_read_is_an_error_and_leaves_the_cache(tmp_path, monkeypatch):
+    name = tmp_path / "a.svm"
+    name.write_text("1 1:1\n-1 1:2\n")
+    stamps = iter([{"size": 14, "mtime_ns": 1}, {"size": 14, "mtime_ns": 2}])
+    monkeypatch.setattr("maxmargin.data.libsvm._stamp", lambda source: next(stamps))
+    with pytest.raises(ValueError, match="changed while it was read"):
+        cache_libsvm(name)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.svm"]
+
+
+_MANY = """
+import sys, numpy as np
+from maxmargin.data.libsvm import cache_libsvm
+name, kind, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+for k in range(rounds):
+    x, y = cache_libsvm(name, dtype=kind, n_features=4 + k % 2)
+    assert x.dtype == kind and x.shape == (300, 4 + k % 2), (x.dtype, x.shape)
+    assert np.array_equal(x @ np.ones(x.shape[1]), np.arange(300) * 3.0 + 6) and np.array_equal(y, np.arange(300) % 2)
+"""
+
+
+def test_processes_that_replace_the_cache_under_each_other(tmp_path):
+    """Each wants it otherwise, so that every call replaces what another has just made or is about to map."""
+    name = tmp_path / "a.svm"
+    name.write_text("".join(f"{i % 2} 1:{i + 1} 2:{i + 2} 4:{i + 3}\n" for i in range(300)))
+    runs = [
+        subprocess.Popen([sys.executable, "-c", _MANY, str(name), kind, "40"], stderr=subprocess.PIPE, text=True)
+        for kind in ("float32", "float64", "float32")
+    ]
+    for run in runs:
+        _, said = run.communicate(timeout=300)
+        assert run.returncode == 0, said
+    cache_libsvm(name, n_features=9)
+    assert sorted(entry.name[:5] for entry in (tmp_path / "a.svm.cache").iterdir()) == ["about", "data-"]  # nothing is left
 
 
 def test_fit_file_takes_weights_and_double_precision(tmp_path):

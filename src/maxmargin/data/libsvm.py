@@ -12,6 +12,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from maxmargin import _core
+from maxmargin.data.atomic import replacing
 from maxmargin.data.description import Description
 from maxmargin.data.errors import FormatError
 from maxmargin.data.matrix import as_matrix
@@ -30,7 +32,9 @@ from maxmargin.data.streams import BLOCK, Source, blocks, expected, fault, name_
 KIND = "LIBSVM text"
 _HIGHEST = 10**18 - 1  # as many digits as a 64-bit number always holds
 _INT32 = np.iinfo(np.int32).max
-_VERSION = 2  # of the cache's layout
+_VERSION = 3  # of the cache's layout
+_PART = "data-"  # folders of arrays inside a cache
+_BUSY = "busy"  # is in such a folder until the process that writes it has mapped it
 _FILES = ("values.bin", "indices.bin", "indptr.bin", "labels.bin")
 _WRITTEN = 1 << 18  # entries per step: some megabytes of text
 
@@ -213,76 +217,106 @@ def cache_libsvm(
 
     The file is read once, in chunks; memory holds one chunk and the row lengths. A cache that was made of this file as it
     is now, with the same options, is used as it is; a damaged one is made again.
+
+    Several processes may do so at once: each writes into a folder of its own inside the cache, and the one small file that
+    names the folder in use is replaced in one step. What a process has mapped stays whole when another replaces the cache.
     """
     source = Path(path)
     folder = (Path(cache) if cache is not None else source.parent) / (source.name + ".cache")
-    size, when = source.stat().st_size, source.stat().st_mtime_ns
-    wanted = {"version": _VERSION, "path": str(source.resolve()), "size": size, "mtime_ns": when,
+    wanted = {"version": _VERSION, "path": str(source.resolve()), **_stamp(source),
               "dtype": np.dtype(dtype).name, "n_features": n_features, "zero_based": zero_based}
     about = _about(folder)
-    if about is None or about["source"] != wanted:
-        _write_cache(source, folder, wanted)
-        about = json.loads((folder / "about.json").read_text())
-    shape = (about["rows"], about["columns"])
+    if about is not None and about["source"] == wanted:
+        with suppress(FileNotFoundError):  # another process has just replaced it
+            return _mapped(folder, about)
+    return _write_cache(source, folder, wanted)
+
+
+def _stamp(source: Path) -> dict[str, int]:
+    """What changes with a file's content."""
+    found = source.stat()
+    return {"size": found.st_size, "mtime_ns": found.st_mtime_ns}
+
+
+def _mapped(folder: Path, about: dict[str, Any]) -> tuple[Any, NDArray[np.float64]]:
+    """The arrays of a cache."""
+    shape, where = (about["rows"], about["columns"]), folder / about["folder"]
 
     def view(name: str, kind: str, count: int) -> NDArray[Any]:
-        return np.memmap(folder / name, dtype=kind, mode="r", shape=(count,)) if count else np.empty(0, kind)
+        return np.memmap(where / name, dtype=kind, mode="r", shape=(count,)) if count else np.empty(0, kind)
 
     x = sp.csr_matrix(shape, dtype=about["dtype"])
     x.data = view("values.bin", about["dtype"], about["stored"])
     x.indices = view("indices.bin", about["index"], about["stored"])
     x.indptr = view("indptr.bin", about["index"], shape[0] + 1)
     x.has_sorted_indices = x.has_canonical_format = True  # as written: no pass over the file to find out
-    return x, np.fromfile(folder / "labels.bin", dtype=np.float64)
+    return x, np.fromfile(where / "labels.bin", dtype=np.float64)
 
 
 def _about(folder: Path) -> dict[str, Any] | None:
     """What a cache says of itself, if all of it is there."""
     try:
         about: dict[str, Any] = json.loads((folder / "about.json").read_text())
-        whole = about["bytes"] == [(folder / name).stat().st_size for name in _FILES]
+        whole = about["bytes"] == [(folder / about["folder"] / name).stat().st_size for name in _FILES]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return about if whole else None
 
 
-def _write_cache(source: Path, folder: Path, wanted: dict[str, Any]) -> None:
-    """Stream the text into a temporary folder, then put it in place."""
-    if folder.exists() and not (folder / "about.json").exists():
+def _write_cache(source: Path, folder: Path, wanted: dict[str, Any]) -> tuple[Any, NDArray[np.float64]]:
+    """Stream the text into a folder of its own, map it, and make it the one in use."""
+    strange = folder.exists() and not (folder / "about.json").exists() and any(
+        not entry.name.startswith(_PART) for entry in folder.iterdir()
+    )
+    if strange or (folder.exists() and not folder.is_dir()):
         raise ValueError(f"cache: {folder} exists and is not a cache of this library; move it away or name another folder")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=folder.name, suffix=".part"))
+    folder.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(dir=folder, prefix=_PART))
     try:
-        counts: list[NDArray[np.int64]] = []
-        kinds: list[tuple[np.dtype[Any], int]] = []  # of the indices block by block: 32 bits until one needs more
-        reading = _Reading(Options.checked(**{name: wanted[name] for name in ("n_features", "zero_based", "dtype")}))
-        with open(part / "values.bin", "wb") as values, open(part / "raw.bin", "wb") as raw, \
-                open(part / "labels.bin", "wb") as labels:
-            for _ in reading.steps(source):
-                rows = reading.take()
-                rows.values.tofile(values)
-                rows.indices.tofile(raw)
-                rows.labels.tofile(labels)
-                counts.append(rows.lengths)
-                kinds.append((rows.indices.dtype, len(rows.indices)))
-        columns = _columns(reading.found(), wanted["n_features"], str(source))
-        lengths = np.concatenate(counts) if counts else np.empty(0, np.int64)
-        indptr = np.concatenate([[0], np.cumsum(lengths)])
-        kind = np.dtype(np.int32 if indptr[-1] <= _INT32 and columns <= _INT32 else np.int64)
-        indptr.astype(kind).tofile(part / "indptr.bin")
-        if reading.first() or any(found != kind for found, _ in kinds):
-            with open(part / "raw.bin", "rb") as raw, open(part / "indices.bin", "wb") as out:
-                for found, count in kinds:
-                    (np.fromfile(raw, found, count).astype(kind) + reading.first()).tofile(out)
-            (part / "raw.bin").unlink()
-        else:
-            (part / "raw.bin").rename(part / "indices.bin")
-        about = {"source": wanted, "rows": len(lengths), "columns": columns, "stored": int(indptr[-1]),
-                 "dtype": wanted["dtype"], "index": kind.name, "bytes": [(part / name).stat().st_size for name in _FILES]}
-        (part / "about.json").write_text(json.dumps(about))
-        if folder.exists():
-            shutil.rmtree(folder)
-        os.replace(part, folder)
+        (part / _BUSY).touch()
+        about = {**_stream(source, part, wanted), "folder": part.name}
+        if any(wanted[name] != value for name, value in _stamp(source).items()):
+            raise ValueError(f"{source} changed while it was read: fit again when it is complete")
+        mapped = _mapped(folder, about)
+        with replacing(folder / "about.json") as out:
+            out.write(json.dumps(about).encode())
+        (part / _BUSY).unlink()
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
+        with suppress(OSError):  # of other processes, or a cache that is still good
+            folder.rmdir()
         raise
+    for old in folder.glob(_PART + "*"):  # finished, and not in use any more
+        if old != part and (old / "indices.bin").exists() and not (old / _BUSY).exists():
+            shutil.rmtree(old, ignore_errors=True)
+    return mapped
+
+
+def _stream(source: Path, part: Path, wanted: dict[str, Any]) -> dict[str, Any]:
+    """The text as arrays in files; what they hold."""
+    counts: list[NDArray[np.int64]] = []
+    kinds: list[tuple[np.dtype[Any], int]] = []  # of the indices block by block: 32 bits until one needs more
+    reading = _Reading(Options.checked(**{name: wanted[name] for name in ("n_features", "zero_based", "dtype")}))
+    with open(part / "values.bin", "wb") as values, open(part / "raw.bin", "wb") as raw, \
+            open(part / "labels.bin", "wb") as labels:
+        for _ in reading.steps(source):
+            rows = reading.take()
+            rows.values.tofile(values)
+            rows.indices.tofile(raw)
+            rows.labels.tofile(labels)
+            counts.append(rows.lengths)
+            kinds.append((rows.indices.dtype, len(rows.indices)))
+    columns = _columns(reading.found(), wanted["n_features"], str(source))
+    lengths = np.concatenate(counts) if counts else np.empty(0, np.int64)
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    kind = np.dtype(np.int32 if indptr[-1] <= _INT32 and columns <= _INT32 else np.int64)
+    indptr.astype(kind).tofile(part / "indptr.bin")
+    if reading.first() or any(found != kind for found, _ in kinds):
+        with open(part / "raw.bin", "rb") as raw, open(part / "indices.bin", "wb") as out:
+            for found, count in kinds:
+                (np.fromfile(raw, found, count).astype(kind) + reading.first()).tofile(out)
+        (part / "raw.bin").unlink()
+    else:
+        (part / "raw.bin").rename(part / "indices.bin")
+    return {"source": wanted, "rows": len(lengths), "columns": columns, "stored": int(indptr[-1]), "dtype": wanted["dtype"],
+            "index": kind.name, "bytes": [(part / name).stat().st_size for name in _FILES]}
