@@ -69,6 +69,57 @@ def test_lazy_duals_stay_a_cut():
     assert ((alpha >= 0) & (alpha <= weight)).all()
 
 
+@pytest.mark.parametrize("n", [40_003, 60_001])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_no_row_is_lost_in_loops_over_many_margins(n, threads):
+    """Numbers of rows that no slice divides: sums, lists and searches see all of them, the last ones too."""
+    rng = np.random.default_rng(n)
+    m, q, weight, sign = rng.normal(size=n), rng.normal(size=n), rng.uniform(0.5, 1.5, n), rng.choice([-1.0, 1.0], n)
+    weight[-3:] = 1e6  # a loss of the last rows would show in every number
+    u = 1 - m
+    alpha = np.zeros(n)
+    rows, delta, _, _, offset, risk, mass = _core.linear_duals(
+        "hinge", 0.0, 0.0, m, m, 0.0, weight, sign, np.empty(0), alpha, threads
+    )
+    np.testing.assert_array_equal(alpha, np.where(u >= 0, weight, 0.0))
+    np.testing.assert_array_equal(rows, np.flatnonzero(u >= 0))
+    np.testing.assert_array_equal(delta, (sign * weight)[u >= 0])
+    assert offset == mass == pytest.approx(weight[u >= 0].sum(), rel=1e-12)
+    assert risk == pytest.approx(weight @ np.maximum(u, 0), rel=1e-12)
+    moved = m.copy()
+    assert _core.linear_advance("squared_hinge", moved, q, 0.3, weight, threads) == pytest.approx(
+        weight @ np.maximum(0, 1 - m - 0.3 * q) ** 2, rel=1e-12
+    )
+    np.testing.assert_allclose(moved, m + 0.3 * q, rtol=1e-15, atol=1e-15)
+    first, second = _core.linear_slope("squared_hinge", 0.0, m, q, weight, 0.3, threads)
+    left = np.maximum(0, 1 - m - 0.3 * q)
+    assert first == pytest.approx(-2 * weight @ (left * q), rel=1e-9)
+    assert second == pytest.approx(2 * weight @ ((left > 0) * q * q), rel=1e-12)
+    k = _core.hinge_search(m, q, weight, 1e6, -2e6, threads)
+
+    def slope(t):
+        return 1e6 * t - 2e6 - (weight * q)[1 - m - t * q > 0].sum()
+
+    assert slope(k * (1 - 1e-9)) <= 0 <= slope(k * (1 + 1e-9))
+    start = weight * rng.random(n)
+    path, r = start.copy(), np.sqrt(u * u + 4 * 0.1**2)
+    _core.linear_predict(0.1, m, q, weight, path, threads)
+    slopes = (0.5 * weight - (start - 0.5 * weight) * u / r) / r
+    np.testing.assert_allclose(path, np.clip(0.5 * weight * (1 + u / r) - slopes * q, 0, weight), rtol=1e-9, atol=1e-9)
+
+
+def test_the_extent_of_samples():
+    rng = np.random.default_rng(5)
+    x = np.round(rng.normal(size=(5000, 7)) * (rng.random((5000, 7)) < 0.5), 3).astype(np.float32).astype(np.float64)
+    x[-1, 2], x[0, 5] = -90.0, 70.0
+    for name, form in forms(x):
+        for threads in (1, 2):
+            largest = np.empty(7)
+            norm = _core.linear_extents(as_matrix(form), largest, threads)
+            np.testing.assert_array_equal(largest, np.abs(x).max(axis=0), err_msg=name)
+            assert norm == pytest.approx((x * x).sum(axis=1).max(), rel=1e-12), name
+
+
 def test_shapes_are_checked():
     matrix = as_matrix(np.zeros((3, 2)))
     with pytest.raises(ValueError, match="shapes"):

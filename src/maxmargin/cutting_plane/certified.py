@@ -113,8 +113,9 @@ class Certified:
         """End a turn: whether the best point is proven good, its margins computed anew before that is believed."""
         if self.certified:
             yield from self.settle()
+        done = self.certified
         yield self.turn(**extra)
-        return self.certified
+        return done
 
     def settle(self) -> Generator[None, None, None]:
         """One pass for the margins of the best point, as it will be published. They had been carried from step to step."""
