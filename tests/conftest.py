@@ -1,6 +1,7 @@
 """The same suite everywhere: property tests draw the same examples in every run, and Ctrl-C can be tested.
 
-A red suite then means a change and not luck. To search for new examples: HYPOTHESIS_PROFILE=explore make unit.
+A red suite then means a change and not luck. To search for new examples: HYPOTHESIS_PROFILE=explore make unit, or make
+fuzz, which draws MAXMARGIN_FUZZ of them.
 """
 
 import os
@@ -12,7 +13,8 @@ from hypothesis import settings
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", derandomize=False, deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+settings.register_profile("fuzz", settings.get_profile("explore"), max_examples=int(os.environ.get("MAXMARGIN_FUZZ", "100")))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fuzz" if "MAXMARGIN_FUZZ" in os.environ else "same"))
 
 
 @pytest.fixture(autouse=True)
