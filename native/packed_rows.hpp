@@ -144,7 +144,7 @@ inline T exact_above(const Points<T>& samples, index_t sample, const Points<T>& 
 template <class T>
 inline void recompute_near(const Points<T>& samples, index_t sample, const PackedRows<T>& w, index_t i, T exponent,
                            T limit, T* value) {
-  if (exponent <= limit || exponent == T(0)) return;
+  if (exponent <= limit) return;
   *value = T(std::exp(-samples.spec().gamma * samples.distance_between(sample, w.points(), w.row(i))));
 }
 

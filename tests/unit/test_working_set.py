@@ -7,14 +7,13 @@ import pytest
 import scipy.optimize
 
 from maxmargin import _core
-from maxmargin.decomposition.solver import _without_partner
-from maxmargin.decomposition.working_set import Violators, WorkingSet, _pairs
+from maxmargin.decomposition.working_set import Violators, WorkingSet, _pairs, without_partner
 
 
 def test_without_equality_the_worst_violators_enter_whatever_their_side() -> None:
     found = Violators(np.array([0, 1, 2]), np.array([3.0, 2.0, 1.0]), np.array([7, 8]), np.array([-2.5, -0.5]))
-    assert _pairs([_without_partner(found)], 4).tolist() == [0, 7, 1, 2]
-    assert _pairs([_without_partner(found)], 6).tolist() == [0, 7, 1, 2, 8]
+    assert _pairs([without_partner(found)], 4).tolist() == [0, 7, 1, 2]
+    assert _pairs([without_partner(found)], 6).tolist() == [0, 7, 1, 2, 8]
 
 
 def test_newcomers_then_those_who_came_last_free_ones_first() -> None:

@@ -47,22 +47,37 @@ class DistinctRows:
     def spread(self, alpha: FloatArray, n_rows: int, unit: FloatArray) -> FloatArray:
         """Each sample's alpha over its copies: the first copies up to their bound unit·weight, so that few are used.
 
-        `alpha` and `unit` have one entry per sample; the result one per row of X.
+        `alpha` and `unit` have one entry per sample; the result one per row of X. A sample at its bound has all its copies
+        at theirs, also where the weight of one is lost in the sum of all.
         """
         out = np.zeros(n_rows)
         if len(self.member) == len(self.index):
             out[self.member] = alpha[self.owner]
             return out
         first, last = self._ends
-        cap = unit[self.owner] * self.member_weight
-        before = np.cumsum(cap) - cap
-        before -= before[first][self.owner]
-        # The last copy takes what rounding leaves over, so that the sum stays exact.
-        share = np.minimum(np.maximum(alpha[self.owner] - before, 0.0), cap)
-        share[last] += alpha - np.add.reduceat(share, first)
-        share[last] = np.minimum(np.maximum(share[last], 0.0), cap[last])
-        out[self.member] = share
+        cap, total = unit[self.owner] * self.member_weight, unit * self.weight
+        before = self._parts_before * total[self.owner]
+        share = np.clip(alpha[self.owner] - before, 0.0, cap)
+        # The copy that is neither full nor empty takes what rounding leaves over, so that the sum stays exact.
+        full = np.add.reduceat((before + cap <= alpha[self.owner]).astype(np.int64), first)
+        between = np.minimum(first + full, last)
+        share[between] = np.clip(share[between] + (alpha - np.add.reduceat(share, first)), 0.0, cap[between])
+        out[self.member] = np.where((alpha >= total)[self.owner], cap, share)
         return out
+
+    @cached_property
+    def _parts_before(self) -> FloatArray:
+        """Of each member the part of its sample's weight that earlier copies have.
+
+        As parts, and starting anew with each sample: a sum over samples of very different weights would lose the small ones.
+        """
+        first, _ = self._ends
+        part = self.member_weight / self.weight[self.owner]
+        step = part.copy()
+        step[first[1:]] -= np.add.reduceat(part, first)[:-1]
+        before = np.cumsum(step) - part
+        before[first] = 0.0
+        return before
 
     @cached_property
     def _ends(self) -> tuple[IntArray, IntArray]:

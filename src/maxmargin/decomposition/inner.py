@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
+from maxmargin.problem.formulations import restored
 
 FloatArray = NDArray[np.float64]
 GroupArray = NDArray[np.int8]
@@ -111,6 +112,14 @@ class SubQP:
     def __len__(self) -> int:
         return len(self.kept)
 
+    def feasible(self, alpha: FloatArray) -> FloatArray:
+        """A point near `alpha` within the bounds, with the sums of the start."""
+        out = np.clip(alpha, 0.0, self.upper)
+        for row, target in zip(self.A, self.b):
+            mine = row != 0
+            out[mine] = restored(out[mine], self.upper[mine], self.sign[mine], float(target))
+        return out
+
     def gradient(self, alpha: FloatArray) -> FloatArray:
         """From the start's gradient: near the end of a run the difference is small and so is the rounding."""
         return self.grad + self.Q @ (alpha - self.start)
@@ -158,14 +167,12 @@ def finish(
 ) -> InnerResult:
     """The result for the point `best` of the sub-QP, put back into the working set's `alpha`.
 
-    A point that is not feasible, or misses tol with a higher objective than the start's, is not handed out: the start
-    is.
+    A point that misses tol with a higher objective than the start's is not handed out: the start is.
     """
+    best = problem.feasible(best)
     grad = problem.gradient(best)
     violation = problem.violation(best, grad)
-    missed = np.abs(problem.A @ best - problem.b).max(initial=0)
-    feasible = missed <= 1e-10 * problem.upper.max(initial=0) * len(best)  # NaN compares as not feasible
-    if not (feasible and (violation <= tol or problem.change(best, grad) <= 0)):
+    if not (violation <= tol or problem.change(best, grad) <= 0):  # NaN is neither
         best = problem.start
         violation = problem.violation(best, problem.grad)
     whole = alpha.copy()

@@ -80,7 +80,7 @@ def _iterate(problem: SubQP, tol: float, max_iter: int) -> tuple[FloatArray, int
         if full <= reference.value:
             a, grad, value = target, grad + Qd, full
         else:
-            fraction = min(1.0, -slope / bend)
+            fraction = -slope / bend if bend > -slope else 1.0  # beyond 1, or along no curvature, is outside of the box
             a, grad = a + fraction * d, grad + fraction * Qd
             value += fraction * slope + 0.5 * fraction**2 * bend
         if (iteration + 1) % REFRESH == 0:

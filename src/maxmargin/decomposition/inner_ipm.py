@@ -184,23 +184,4 @@ def _on_bounds(problem: SubQP, point: Point) -> FloatArray:
     a = np.clip(point.a, 0, problem.upper)
     a[low] = 0
     a[high] = problem.upper[high]
-    return restore(problem, a)
-
-
-def restore(problem: SubQP, a: FloatArray) -> FloatArray:
-    """Meet A a = b by moving variables inside the box in proportion to their room; bounds give way if they must."""
-    for row, target in zip(problem.A, problem.b):
-        mine = row != 0
-        rounding = 4 * np.finfo(float).eps * float(problem.upper @ mine)
-        for _ in range(3):  # the second pass removes the first one's rounding
-            missing = float(target - row @ a)
-            if abs(missing) <= rounding:
-                break
-            room = np.where(mine, np.minimum(a, problem.upper - a), 0.0)
-            if room.sum() < abs(missing):  # not enough inside: all there is in the direction needed
-                room = np.where(mine, np.where(row * missing > 0, problem.upper - a, a), 0.0)
-            total = float(room.sum())
-            if total <= 0:
-                break
-            a = np.clip(a + row * room * (missing / total), 0, problem.upper)
-    return a
+    return problem.feasible(a)

@@ -6,12 +6,17 @@ A source knows the samples of one QP by id 0 … n−1 and offers
     update(part, ids, coef)   f += Σ coef_i K(·, i) over the part's active samples; returns cache hits
     sum(ids, others, coef)    Σ coef_i K(others_i, ·) at some samples, nothing cached
     pieces(n, m)              slices of range(n) such that one sum over m rows stays well under a second
+    wider()                   the same in float64, or None if this is
+    magnitude, noise          |K(i, j)| ≤ m_i m_j (an array, or a number for all), and the error of a value in units of that
+    describe()                kernel, parameters and the size of the data, for an error
 """
 
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +25,7 @@ from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin.data.matrix import as_matrix, entries, mostly_zero
-from maxmargin.problem.kernels import Kernel, checked_block
+from maxmargin.problem.kernels import Kernel, checked_block, largest_value
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -34,6 +39,8 @@ _CHEAP = 16.0  # features per value, those that need not be computed counted as 
 # Samples from which on, and zeros among kernel values from which on, an order that brings the zeros together pays.
 _WORTH_ORDERING = 4096
 _WORTH_SKIPPING = 0.3
+# The core's error of an rbf or laplacian value, however large the norms that it comes from (native/packed_rows.hpp).
+_ENTRY_ERROR = {np.dtype(np.float32): 4e-6, np.dtype(np.float64): 1e-13}
 _FAR = 25.0  # γ d² beyond which the core's float32 values are 0 (native/kernel.hpp, kFar)
 
 
@@ -58,6 +65,9 @@ class Samples:
         frame: Frame | None = None,
     ) -> None:  # fmt: skip
         self.X, self.kernel, self.dtype, self.threads = X, kernel, np.dtype(dtype), threads
+        self._again = (rows, room, frame)
+        self._wide: list[Samples] = []  # the same in float64, once somebody has asked; shared by all copies
+        self._lock = threading.Lock()
         single = self.dtype == np.float32
         self.Part: Any = _core.Part32 if single else _core.Part64
         worth = room > 0 and kernel.name != "laplacian" and mostly_zero(X, rows, threads)
@@ -72,6 +82,16 @@ class Samples:
     @property
     def frame(self) -> Frame:
         return self.points.shift, self.points.largest_norm
+
+    def wider(self) -> Samples:
+        """The same samples in float64."""
+        if self.dtype == np.float64:
+            return self
+        with self._lock:
+            if not self._wide:
+                rows, room, frame = self._again
+                self._wide.append(Samples(self.X, self.kernel, rows, np.float64, self.threads, room, frame))
+        return self._wide[0].with_threads(self.threads)
 
     def cheap(self, rows: IntArray) -> bool:
         """Whether a kernel value between these rows costs less than the memory to keep it in, on the average."""
@@ -121,6 +141,24 @@ class NativeRows:
         self.samples, self.rows = samples, np.ascontiguousarray(rows, np.int64)
         self.dtype = samples.dtype
 
+    def wider(self) -> NativeRows | None:
+        return None if self.dtype == np.float64 else type(self)(self.samples.wider(), self.rows)
+
+    @cached_property
+    def magnitude(self) -> FloatArray | float:
+        return self.samples.kernel.magnitude(self.samples.X, self.rows)
+
+    @cached_property
+    def noise(self) -> float:
+        rounding = 2 * float(np.finfo(self.dtype).eps)
+        if self.samples.kernel.name in ("rbf", "laplacian"):
+            norms = 2 * float(self.samples.points.largest_norm)
+            return min(rounding * (1 + norms), _ENTRY_ERROR[self.dtype])
+        return rounding
+
+    def describe(self) -> str:
+        return f"{self.samples.kernel} and features up to {largest_value(self.samples.X, self.rows):.3g}"
+
     def part(self, center: Any, lo: Any, hi: Any, beta: Any, group: Any, f: Any, cache_bytes: float) -> Any:
         s = self.samples
         row = (len(self.rows) + 32) * self.dtype.itemsize
@@ -151,13 +189,32 @@ class GivenRows:
     def __init__(self, X: Any, kernel: Kernel, rows: IntArray, dtype: Any, threads: int) -> None:
         self.X, self.kernel, self.rows, self.threads = X, kernel, rows, threads
         self.dtype = np.dtype(dtype)
+        self.noise = 2 * float(np.finfo(self.dtype).eps)
+        self._largest = 0.0  # of the values that a function has returned so far
+
+    def wider(self) -> GivenRows | None:
+        return None if self.dtype == np.float64 else GivenRows(self.X, self.kernel, self.rows, np.float64, self.threads)
+
+    @property
+    def magnitude(self) -> FloatArray | float:
+        return self._rows_of_matrix if self.kernel.name == "precomputed" else float(np.sqrt(self._largest))
+
+    @cached_property
+    def _rows_of_matrix(self) -> FloatArray:
+        pieces = [slice(i, i + 1024) for i in range(0, len(self.rows), 1024)]
+        return np.sqrt([v for p in pieces for v in np.abs(self.X[np.ix_(self.rows[p], self.rows)]).max(axis=1)])
+
+    def describe(self) -> str:
+        return f"{self.kernel}, whose values go up to {float(np.max(self.magnitude)) ** 2:.3g},"
 
     def block(self, ids: IntArray, others: IntArray) -> FloatArray:
         if self.kernel.name == "precomputed":
             return np.asarray(self.X[np.ix_(self.rows[ids], self.rows[others])], dtype=np.float64)
         assert self.kernel.function is not None
         a, b = self.X[self.rows[ids]], self.X[self.rows[others]]
-        return checked_block(self.kernel.function(a, b), (len(ids), len(others)))
+        values = checked_block(self.kernel.function(a, b), (len(ids), len(others)))
+        self._largest = max(self._largest, float(np.abs(values).max(initial=0.0)))
+        return values
 
     def part(self, center: Any, lo: Any, hi: Any, beta: Any, group: Any, f: Any, cache_bytes: float) -> Any:
         Part = _core.Part32 if self.dtype == np.float32 else _core.Part64

@@ -9,11 +9,14 @@
 Beyond the paper: kernel rows are fetched after the inner solve, and only for variables that changed; samples that
 cannot move are left out (shrinking) and brought up to date with one blocked pass K(X_left, X_changed)·Δβ before the
 final test, so what converges is the whole problem. A turn that cannot move anything ends the run as a stall.
+
+Before a run counts as converged f is verified: sums that have missed their targets, an f that has drifted by rounding,
+float32 kernel values too coarse for tol are mended, and the test made again. A run that stalls or overflows with float32
+values goes on with float64 ones: one run, one count of turns, one trace. If float64 overflows too, that is an error.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -22,19 +25,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.decomposition.ending import EPSILON, Point, Progress, violation_of
 from maxmargin.decomposition.inner import solve_tile
-from maxmargin.decomposition.working_set import Violators, WorkingSet, merge
+from maxmargin.decomposition.working_set import (
+    MB,
+    Violators,
+    WorkingSet,
+    largest_tile,
+    merge,
+    row_bytes,
+    without_partner,
+    working_set_size,
+)
 from maxmargin.problem.formulations import QP
+from maxmargin.problem.kernels import TooLargeError
 from maxmargin.runtime import NEVER, Comm, Control, Deadline, Result, Serial, Status, Turn, run, settled
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-MB = 1 << 20
-PATIENCE = 1.0  # seconds after Ctrl-C for which the report may still be completed
+PATIENCE = 1.0  # seconds after Ctrl-C or the end of the time for which the report may still be completed
 MOST_STEPS = 10**7  # and a thousand per sample: a problem that wants more (unscaled features) will not end in sensible time
 HIT_COST = 0.8  # what a cached row saves of the time of a computed one, about
 SHRINK_EVERY = 10  # turns; a look costs one pass over the active samples, a cut one pass over the cached rows
+DRIFT = 1e-4  # of tol: rounding that f may have gathered on its way
+PATH = 8.0  # times Σ|β|: rounding of a longer way is worth a fresh sum, of a shorter one a fresh sum has as much
+AUDITED = 256  # samples, at most a sixteenth, whose f is computed again in float64 where float32 may be too coarse
+TRIALS = 3  # how often a run that was not what it seemed may go on
+
+
+class Overflow(ArithmeticError):
+    """A kernel value, a sum of them or a variable is not a finite number."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +72,16 @@ class Options:
 
 @dataclass
 class DualResult(Result):
-    """Solution of the QP: alpha per variable, one multiplier per group, f = Kβ per sample."""
+    """Solution of the QP: alpha per variable, one multiplier per group, f = Kβ per sample, and in which precision.
+
+    A number that nobody waited for is NaN: after Ctrl-C, or time that ended before the first pass, f may not be known
+    for all samples.
+    """
 
     alpha: FloatArray = field(default_factory=lambda: np.empty(0))
     multipliers: FloatArray = field(default_factory=lambda: np.empty(0))
     f: FloatArray = field(default_factory=lambda: np.empty(0))
+    dtype: Any = np.float64
 
 
 def solve(
@@ -95,64 +121,96 @@ class Decomposition:
         self.deadline = deadline
         self.halves = qp.n_variables // qp.n
         self.groups = max(1, len(qp.targets))
-        self.start = qp.start() if alpha is None else alpha
         shape = (self.halves, qp.n)
         self.center = np.ascontiguousarray(qp.center.reshape(shape))
         signed = qp.sign * qp.upper
         self.lo = np.minimum(signed, 0.0).reshape(shape)
         self.hi = np.maximum(signed, 0.0).reshape(shape)
-        self.beta = (qp.sign * self.start).reshape(shape)
+        self.start = (qp.sign * (qp.start() if alpha is None else alpha)).reshape(shape)
         self.group = qp.group.reshape(shape)
-        self.f_known = f is not None
-        self.f = np.zeros(qp.n) if f is None else f
-        self.size = _working_set_size(options, qp, kernel.dtype.itemsize)
-        self.working_set = WorkingSet(self.size, self.size // 2)
-        self.dual = 0.0
+        self.size = working_set_size(
+            options.working_set_size, options.cache_size, qp.n, qp.n_variables, kernel.dtype.itemsize
+        )
         self.violation = np.inf
-        self.values = 0.0  # kernel values computed in updates so far
+        self.trials = 0
         self.timings = dict.fromkeys(("start", "select", "tile", "inner", "update", "shrink"), 0.0)
         self.counts = dict.fromkeys(("inner_steps", "rows", "cache_hits", "unshrinks", "inner_fallbacks"), 0)
+        self.values = self.first_values = 0.0  # kernel values computed in updates, and in sums at the start
+        self._at(self.start, f)
+
+    def _at(self, beta: FloatArray, f: FloatArray | None = None) -> None:
+        """Stand at β, with its f or with all of it to be computed."""
+        self.beta = beta.copy()
+        self.f = np.zeros(self.qp.n) if f is None else f.copy()
+        self.pending: list[slice] = []  # samples whose f is still to be summed
+        support = int(np.count_nonzero(beta.any(axis=0)))
+        if f is None and support:
+            self.pending = list(self.kernel.pieces(self.qp.n, support))
+        self.part: Any = None
+        self.left: list[tuple[IntArray, FloatArray]] = []  # inactive samples, and the β that their f reflects
+        self.working_set = WorkingSet(self.size, self.size // 2)
+        self.path = 0.0  # what β has gone through since f was summed: Σ |Δβ_i| m_i
 
     # ---- the outer loop ------------------------------------------------------------------------------------------
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
-        yield from self._initial_f()
-        with _clock(self.timings, "start"):
-            self.part = self.kernel.part(
-                self.center, self.lo, self.hi, self.beta, self.group, self.f, self._bytes_for_rows()
-            )
-            self.left: list[tuple[IntArray, FloatArray]] = []  # inactive samples, and the β that their f reflects
-            self.dual = self._dual_value() if self.beta.any() else 0.0
-        progress = _Progress(self.dual)
+        while True:
+            begin, status = self.start, Status.STALLED
+            try:
+                ended = yield from self._converge()
+                if ended is not Status.STALLED or self._out_of_steps():
+                    return ended
+                begin = self.beta
+                wider = self.kernel.wider()
+            except Overflow:
+                wider = self.kernel.wider()
+                if wider is None:
+                    raise TooLargeError(self.kernel.describe(), float(self.qp.upper.max())) from None
+            if wider is None or row_bytes(self.qp.n, wider.dtype.itemsize) > self.options.cache_size * MB:
+                return status
+            self.kernel, self.trials = wider, 0
+            self.size = min(self.size, largest_tile(self.options.cache_size, wider.dtype.itemsize))
+            self._at(begin)
+
+    def _converge(self) -> Generator[Turn | None, None, Status | None]:
+        """Turns with the present kernel values, until the whole problem is solved or they do not help."""
+        tol = self.options.tol
+        extremes, progress = yield from self._ready()
         checked = looked = False
         while True:
-            extremes = self._extremes()
-            self.violation = self._violation(extremes)
             # Look at the whole problem when the active part is done, and once before, to catch what was left too soon.
-            done = self.violation <= self.options.tol
-            if done or (self.left and not checked and self.violation <= 10 * self.options.tol):
+            if self.violation <= tol or (self.left and not checked and self.violation <= 10 * tol):
                 if self.left:
                     checked = True
                     yield from self._unshrink()
-                if self.violation <= self.options.tol:
-                    return None
+                    extremes = self._look()
+                if self.violation > tol:
+                    continue
+                if not self._renewed():
+                    return None if self._sure() else Status.STALLED
+                if self.trials > TRIALS:
+                    return Status.STALLED
+                extremes, progress = yield from self._ready()
                 continue
             gain = self._turn(extremes)
+            extremes = self._look()
             support = int(np.count_nonzero(self.beta.any(axis=0)))
             yield Turn(np.nan, self.dual, self.violation, support, {"active": float(self.part.size)})
             if self._no_time_left():
                 return Status.MAX_TIME
-            if self.counts["inner_steps"] > MOST_STEPS + 1000 * self.qp.n:
+            if self._out_of_steps():
                 return Status.STALLED
-            if progress.stalled(gain, self.dual):
-                if looked or not self.left:
+            if self.violation > tol and progress.stalled(gain, self.dual):
+                if self.left and not looked:  # once: a sample left out may be what is missing
+                    looked = True
+                    yield from self._unshrink()
+                    extremes, progress = self._look(), Progress(self.dual)
+                elif self._renewed() and self.trials <= TRIALS:  # f may have drifted
+                    extremes, progress = yield from self._ready()
+                else:
                     return Status.STALLED
-                looked = True  # once: a sample left out may be what is missing
-                yield from self._unshrink()
-                progress = _Progress(self.dual)
-                continue
-            if self.options.shrinking and progress.turns % SHRINK_EVERY == 0:
-                self._shrink()
+            elif self.options.shrinking and progress.turns % SHRINK_EVERY == 0:
+                self._shrink(extremes)
 
     def _turn(self, extremes: FloatArray) -> float:
         """One working set: select, solve, update. Returns the gain in the dual value."""
@@ -178,45 +236,120 @@ class Decomposition:
             )
             self.counts["inner_steps"] += steps
             self.counts["inner_fallbacks"] += fell_back
-        delta = beta - before
+        # ½ βᵀKβ − cᵀβ is quadratic, so its change is the mean of the slopes at both ends.
+        gain = 0.5 * float((beta - before) @ (score + new_score))
+        if not np.isfinite(gain):
+            raise Overflow
         with _clock(self.timings, "update"):
-            self.part.write(seated, beta)
+            then = self.beta[:, samples].sum(axis=0)
             self.beta.ravel()[seated] = beta
-            change = np.bincount(column, weights=delta[place], minlength=len(samples))
+            gain += self._one_half_each(samples)
+            self.part.write(seated, self.beta.ravel()[seated])
+            change = self.beta[:, samples].sum(axis=0) - then
             moved = change != 0
             rows = int(moved.sum())
             hits = self.kernel.update(self.part, samples[moved], change[moved])
             self.counts["rows"] += rows
             self.counts["cache_hits"] += hits
             self.values += (rows - HIT_COST * hits) * self.part.size
-        # ½ βᵀKβ − cᵀβ is quadratic, so its change is the mean of the slopes at both ends.
-        gain = 0.5 * float(delta @ (score + new_score))
+            self.path += float(np.sum(np.abs(change) * _of(self.kernel.magnitude, samples)))
         self.dual += gain
         return gain if moved.any() else 0.0
 
-    # ---- steps ---------------------------------------------------------------------------------------------------
+    def _one_half_each(self, samples: IntArray) -> float:
+        """Regression with one sum: a and a* both positive gain nothing, and hide their difference. Returns what it gains."""
+        if self.halves == 1 or len(self.qp.targets) == 2:
+            return 0.0
+        both = self.beta[:, samples]
+        common = np.minimum(both[0], -both[1])
+        some = samples[common > 0]
+        if not len(some):
+            return 0.0
+        common, total = common[common > 0], self.beta[:, some].sum(axis=0)
+        self.beta[0, some], self.beta[1, some] = np.maximum(total, 0.0), np.minimum(total, 0.0)
+        self.part.write(np.concatenate([some, some + self.qp.n]), self.beta[:, some].ravel())
+        return float(common @ (self.center[1, some] - self.center[0, some]))
 
-    def _initial_f(self) -> Generator[None, None, None]:
+    # ---- f, and whether it is what it seems ------------------------------------------------------------------------
+
+    def _ready(self) -> Generator[None, None, tuple[FloatArray, Progress]]:
+        """Sum up f where it is not known, and begin at β with everyone active."""
+        largest = float(np.max(self.kernel.magnitude))
+        if not largest * largest <= np.finfo(self.kernel.dtype).max:
+            raise Overflow
+        yield from self._sum_up()
+        with _clock(self.timings, "start"):
+            state = (self.center, self.lo, self.hi, self.beta, self.group, self.f)
+            self.part = self.kernel.part(*state, self._bytes_for_rows())
+            self.dual = self._point().dual()
+        if not np.isfinite(self.dual):
+            raise Overflow
+        return self._look(), Progress(self.dual)
+
+    def _sum_up(self) -> Generator[None, None, None]:
+        """f where it is pending, a piece at a time: a run stopped on the way can go on."""
+        everyone = np.arange(self.qp.n)
         support = np.flatnonzero(self.beta.any(axis=0))
-        if len(support) and not self.f_known:
+        coef = self.beta.sum(axis=0)[support]
+        while self.pending:
             with _clock(self.timings, "start"):
-                everyone = np.arange(self.qp.n)
-                coef = self.beta.sum(axis=0)[support]
-                f = np.zeros(self.qp.n)  # set as a whole: a run stopped on the way begins again in result()
-                for piece in self.kernel.pieces(self.qp.n, len(support)):
-                    f[piece] = self.kernel.sum(everyone[piece], support, coef)
-                    yield None
-                self.f = f
+                piece = everyone[self.pending[0]]
+                self.f[piece] = self.kernel.sum(piece, support, coef)
+                self.pending.pop(0)
+                self.first_values += float(len(piece)) * len(support)
+            yield None
 
-    def _bytes_for_rows(self) -> float:
-        """What the tile, and a smaller one while it grows, leave of the cache; they never take more than half of it."""
-        budget = self.options.cache_size * MB
-        itemsize = int(self.kernel.dtype.itemsize)
-        return max(budget - 1.25 * self.size**2 * itemsize, budget / 2, _row_bytes(self.qp.n, itemsize))
+    def _renewed(self) -> bool:
+        """Where β misses its sums or f has drifted, begin again from β: whether that was so."""
+        point = self._point()
+        size = float(np.sum(np.abs(self.beta).sum(axis=0) * self.kernel.magnitude))
+        drift = EPSILON * float(np.max(self.kernel.magnitude)) * self.path
+        missed = point.missed().any()
+        if not missed and (self.path <= PATH * size or drift <= DRIFT * self.options.tol):
+            return False
+        self.trials += 1
+        self._at((self.qp.sign * self.qp.repaired(point.alpha)).reshape(self.beta.shape) if missed else self.beta)
+        return True
 
-    def _extremes(self) -> FloatArray:
-        """(max_up per group, min_low per group) over the active samples of all ranks."""
-        return self._reduced(np.array(self.part.extremes()))
+    def _sure(self) -> bool:
+        """Whether kernel values are fine enough to tell that the violation is below tol."""
+        tol = self.options.tol
+        if self.kernel.dtype == np.float64:
+            return self._known_violation(self._point()) <= tol
+        coef = self.beta.sum(axis=0)
+        # Rounding of many values cancels for the most part: four times what chance leaves of it is no reason to look.
+        spread = float(np.sqrt(np.sum(np.square(coef * self.kernel.magnitude))))
+        if 4 * self.kernel.noise * float(np.max(self.kernel.magnitude)) * spread <= 0.25 * tol:
+            return True
+        point = self._point()
+        ids = np.unique(np.linspace(0, self.qp.n - 1, max(1, min(AUDITED, self.qp.n // 16))).astype(np.int64))
+        support = np.flatnonzero(coef)
+        error = np.abs(self.kernel.wider().sum(ids, support, coef[support]) - point.f[ids]).max(initial=0.0)
+        return bool(2 * error <= 0.5 * tol)
+
+    def _known_violation(self, point: Point) -> float:
+        """Of all samples; with the rounding of f where float64 does not tell whether it is below tol."""
+        rounding: FloatArray | float = 0.0
+        if self.kernel.dtype == np.float64:
+            m = self.kernel.magnitude
+            rounding = self.kernel.noise * m * float(np.sum(np.abs(self.beta).sum(axis=0) * m))
+            if 2 * np.max(rounding) <= self.options.tol:
+                rounding = 0.0
+        return violation_of(self.qp, self._reduced(point.extremes(rounding)))
+
+    def _point(self, known: NDArray[np.bool_] | None = None) -> Point:
+        if self.part is not None:
+            self.f[self.part.active] = self.part.f
+        return Point(self.qp, self.beta, self.f, np.ones(self.qp.n, bool) if known is None else known)
+
+    def _look(self) -> FloatArray:
+        """(max_up per group, min_low per group) over the active samples of all ranks; keeps the violation."""
+        mine = np.array(self.part.extremes())
+        if np.isnan(mine).any():
+            raise Overflow
+        extremes = self._reduced(mine)
+        self.violation = violation_of(self.qp, extremes)
+        return extremes
 
     def _reduced(self, mine: FloatArray) -> FloatArray:
         if not len(self.qp.targets):  # no equality: a score of 0 is the other side
@@ -225,11 +358,13 @@ class Decomposition:
         low = self.comm.allreduce(mine[2:], "min")
         return np.concatenate([up, low])
 
-    def _violation(self, e: FloatArray) -> float:
-        if not len(self.qp.targets):
-            return float(max(e[0], -e[2], 0.0))
-        gaps = [float(e[g] - e[2 + g]) for g in range(self.groups)]
-        return max([0.0, *(gap for gap in gaps if math.isfinite(gap))])
+    # ---- steps ---------------------------------------------------------------------------------------------------
+
+    def _bytes_for_rows(self) -> float:
+        """What the tile, and a smaller one while it grows, leave of the cache; they never take more than half of it."""
+        budget = self.options.cache_size * MB
+        itemsize = int(self.kernel.dtype.itemsize)
+        return max(budget - 1.25 * self.size**2 * itemsize, budget / 2, row_bytes(self.qp.n, itemsize))
 
     def _select(self, e: FloatArray) -> IntArray:
         if self.qp.n_variables <= self.size and self.part.size == self.qp.n:
@@ -242,7 +377,7 @@ class Decomposition:
             columns = [self.comm.allgather(column) for column in mine]
             groups.append(merge([Violators(*c) for c in zip(*columns)], k))
         if not len(self.qp.targets):
-            groups = [_without_partner(groups[0])]
+            groups = [without_partner(groups[0])]
         members = self.working_set.members
         beta, lo, hi = (a.ravel()[members] for a in (self.beta, self.lo, self.hi))
         # alpha = 0 is β = lo for s = +1 and β = hi for s = −1
@@ -261,9 +396,9 @@ class Decomposition:
         both[:q, :q] = tile[np.ix_(at, at)]
         return both, np.arange(q)
 
-    def _shrink(self) -> None:
+    def _shrink(self, extremes: FloatArray) -> None:
         with _clock(self.timings, "shrink"):
-            keep = self.part.movable(*self._extremes())
+            keep = self.part.movable(*extremes)
             if len(keep) >= 0.8 * self.part.size or len(keep) < 2:
                 return
             active = self.part.active
@@ -276,47 +411,30 @@ class Decomposition:
             self.working_set.forget(np.tile(still, self.halves))
 
     def _unshrink(self) -> Generator[None, None, None]:
-        """Bring the inactive samples up to date and take them back."""
-        start = time.perf_counter()
+        """Bring the inactive samples up to date and take back those that can move."""
         self.counts["unshrinks"] += 1
         now = self.beta.sum(axis=0)
-        f = self.f.copy()  # set as a whole: a run stopped on the way must not count a piece twice
-        for ids, then in self.left:
-            moved = np.flatnonzero(now != then)
-            for piece in self.kernel.pieces(len(ids), len(moved)):
-                f[ids[piece]] += self.kernel.sum(ids[piece], moved, (now - then)[moved])
-                yield None
-        self.f = f
-        self.f[self.part.active] = self.part.f
-        extremes = self._full_extremes()
-        self.violation = self._violation(extremes)
-        ids = np.sort(np.concatenate([ids for ids, _ in self.left]))
-        back = self._can_move(ids, extremes)
-        state = (self.center, self.lo, self.hi, self.beta, self.group)
-        took = ids[back]
-        self.part.extend(took, *(np.ascontiguousarray(a[:, took]) for a in state), self.f[took])
-        self.left = [(ids[~back], now)]
-        self.timings["shrink"] += time.perf_counter() - start
-
-    def _pass_seconds(self) -> float:
-        """About how long it would take to bring the inactive samples up to date."""
-        values = sum(len(ids) for ids, _ in self.left) * int(np.count_nonzero(self.beta.any(axis=0)))
-        return values * self.timings["update"] / max(self.values, 1.0)
-
-    def _no_time_left(self) -> bool:
-        """Whether that pass, which the report needs, would end after the deadline."""
-        return self.deadline.passed(self._pass_seconds())
-
-    def _full_extremes(self) -> FloatArray:
-        """As _extremes, over all samples: for when f is up to date everywhere."""
-        score = self.center - self.f
-        up = np.where(self.beta < self.hi, score, -np.inf)
-        low = np.where(self.beta > self.lo, score, np.inf)
-        mine = np.empty(4)
-        for g in range(2):
-            mine[g] = up[self.group == g].max(initial=-np.inf)
-            mine[2 + g] = low[self.group == g].min(initial=np.inf)
-        return self._reduced(mine)
+        while True:  # piece by piece, each once: a run stopped on the way can go on
+            stale = next((k for k, (_, then) in enumerate(self.left) if then is not now), None)
+            if stale is None:
+                break
+            with _clock(self.timings, "shrink"):
+                ids, then = self.left.pop(stale)
+                moved = np.flatnonzero(now != then)
+                end = min(next(self.kernel.pieces(len(ids), len(moved))).stop, len(ids))
+                some = ids[:end]
+                if len(moved):
+                    self.f[some] += self.kernel.sum(some, moved, (now - then)[moved])
+                self.left += [(some, now)] + ([(ids[end:], then)] if end < len(ids) else [])
+            yield None
+        with _clock(self.timings, "shrink"):
+            extremes = self._reduced(self._point().extremes())
+            ids = np.sort(np.concatenate([ids for ids, _ in self.left]))
+            back = self._can_move(ids, extremes)
+            took = ids[back]
+            state = (self.center, self.lo, self.hi, self.beta, self.group)
+            self.part.extend(took, *(np.ascontiguousarray(a[:, took]) for a in state), self.f[took])
+            self.left = [(ids[~back], now)] if not back.all() else []
 
     def _can_move(self, ids: IntArray, e: FloatArray) -> NDArray[np.bool_]:
         """Which samples are not held at a bound by a score beyond the other side's extreme."""
@@ -325,131 +443,76 @@ class Decomposition:
         fall = (beta > self.lo[:, ids]) & (score <= e[group])
         return np.asarray((rise | fall).any(axis=0))
 
+    def _seconds(self, values: float) -> float:
+        """About how long so many kernel values take."""
+        spent, made = (self.timings["update"], self.values) if self.values else (self.timings["start"], self.first_values)
+        return values * spent / max(made, 1.0)
+
+    def _pass_seconds(self) -> float:
+        """About how long it would take to bring the inactive samples up to date."""
+        return self._seconds(sum(len(ids) for ids, _ in self.left) * float(np.count_nonzero(self.beta.any(axis=0))))
+
+    def _no_time_left(self) -> bool:
+        """Whether that pass, which the report needs, would end after the deadline."""
+        return self.deadline.passed(self._pass_seconds())
+
+    def _out_of_steps(self) -> bool:
+        return self.counts["inner_steps"] > MOST_STEPS + 1000 * self.qp.n
+
     # ---- the end -------------------------------------------------------------------------------------------------
 
-    def _dual_value(self) -> float:
-        """cᵀβ − ½ βᵀKβ: a lower bound on the primal objective, and what a turn raises."""
-        per_sample = self.beta.sum(axis=0)
-        return float(np.vdot(self.center, self.beta) - 0.5 * per_sample @ self.f)
-
     def result(self, status: Status) -> DualResult:
-        unknown: IntArray | None = None  # samples whose f is out of date
-        if hasattr(self, "part"):
-            self.f[self.part.active] = self.part.f
-            if status is not Status.CONVERGED and self.left:  # stopped while shrunk
-                if status is Status.INTERRUPTED and self._pass_seconds() > PATIENCE:
-                    unknown = np.concatenate([ids for ids, _ in self.left])
-                else:
-                    for _ in self._unshrink():
-                        pass
-        else:  # stopped before the first turn
-            for _ in self._initial_f():
-                pass
-        alpha = (self.qp.sign * self.beta.ravel()) + 0.0
-        score = (self.center - self.f).ravel()
-        up, low = self.beta < self.hi, self.beta > self.lo
-        if unknown is not None:
-            up[:, unknown] = low[:, unknown] = False
-        multipliers, violation = _multipliers(self.qp, up.ravel(), low.ravel(), score)
+        point = self._point(self._completed(status))
+        multipliers = point.multipliers()
         result = DualResult(
-            status=settled(status, violation, self.options.tol),
-            violation=violation,
+            status=status,
             n_support=int(np.count_nonzero(self.beta.any(axis=0))),
             timings={**self.timings, **self.counts},
-            alpha=alpha,
+            alpha=point.alpha,
             multipliers=multipliers,
             f=self.f,
+            dtype=self.kernel.dtype,
         )
-        if unknown is None:  # else the gap stays NaN: nobody waited for it
-            b = multipliers[self.qp.group] if len(multipliers) else 0.0
-            slack = self.qp.sign * (score - b)  # −r of formulations.py
-            result.gap = float(np.sum(self.qp.upper * np.maximum(slack, 0) - alpha * slack))
-            result.objective = self._dual_value() + result.gap
+        if point.known.all():
+            result.violation = self._known_violation(point)
+            result.gap = point.gap(multipliers)
+            result.objective = point.dual() + result.gap
+            if not np.isfinite([result.violation, result.objective]).all():
+                raise TooLargeError(self.kernel.describe(), float(self.qp.upper.max()))
+        result.status = settled(status, result.violation, self.options.tol)
         return result
 
-
-def _multipliers(
-    qp: QP, up: NDArray[np.bool_], low: NDArray[np.bool_], score: FloatArray
-) -> tuple[FloatArray, float]:
-    """Each group's b: the mean score of its free variables, or else the middle of what its bounds allow; and (72)."""
-    if not len(qp.targets):
-        worst = max(score[up].max(initial=0.0), -score[low].min(initial=0.0))
-        return np.empty(0), float(worst)
-    b, violation = np.zeros(len(qp.targets)), 0.0
-    for g in range(len(qp.targets)):
-        rise, fall = up, low
-        if len(qp.targets) > 1:
-            rise, fall = up & (qp.group == g), low & (qp.group == g)
-        top, bottom = score[rise].max(initial=-np.inf), score[fall].min(initial=np.inf)
-        free = score[rise & fall]
-        if len(free):
-            b[g] = free.mean()
-        elif np.isfinite(top) and np.isfinite(bottom):
-            b[g] = 0.5 * (top + bottom)
-        else:
-            b[g] = top if np.isfinite(top) else bottom
-        if np.isfinite(top) and np.isfinite(bottom):
-            violation = max(violation, top - bottom)
-    return b, float(violation)
+    def _completed(self, status: Status) -> NDArray[np.bool_]:
+        """Bring f up to date for the report: for which samples that was done. Who presses Ctrl-C does not wait for long."""
+        known = np.ones(self.qp.n, bool)
+        if self.part is not None and status is not Status.CONVERGED:
+            self._point()
+            if self.left and status is Status.INTERRUPTED and self._pass_seconds() > PATIENCE:
+                known[np.concatenate([ids for ids, _ in self.left])] = False
+                return known
+            if self.left:
+                _drained(self._unshrink())
+            self._renewed()
+        hurry = status in (Status.INTERRUPTED, Status.MAX_TIME)
+        support = np.count_nonzero(self.beta.any(axis=0))
+        while self.pending:
+            waiting = np.zeros(self.qp.n, bool)
+            for piece in self.pending:
+                waiting[piece] = True
+            if hurry and self._seconds(float(waiting.sum()) * support) > PATIENCE:
+                return ~waiting
+            next(self._sum_up())
+        return known
 
 
-def _without_partner(g: Violators) -> Violators:
-    """No equality constraint: every violator stands alone. In pairs of neighbours in rank they are all taken in turn."""
-    alone = np.concatenate([g.up, g.low])
-    size = np.concatenate([g.up_score, -g.low_score])
-    order = np.argsort(-size, kind="stable")
-    if len(order) % 2:
-        order = np.append(order, order[-1])
-    first, second = order[0::2], order[1::2]
-    return Violators(alone[first], size[first], alone[second], -size[second])
+def _of(values: FloatArray | float, ids: IntArray) -> FloatArray | float:
+    """The entries of an array, or the number that stands for all of them."""
+    return values[ids] if isinstance(values, np.ndarray) else values
 
 
-def _working_set_size(options: Options, qp: QP, itemsize: int) -> int:
-    """1536 by default, 1024 in regression: a third of the turns that the paper's 512 takes.
-
-    Rows are computed only for variables that changed, so a larger set costs its tile (9 MB in float32, which stays in
-    L3) and not n·q kernel values; beyond that, and sooner in regression with its many inner steps, the tile and the
-    inner steps outweigh the turns saved (measured on the seven sets of the benchmarks). The tile must fit the cache: a
-    default size gives way, a wish that does not fit is refused, and so is a cache of less than one kernel row.
-    """
-    budget = int(options.cache_size * MB)
-    row = _row_bytes(qp.n, itemsize)
-    if budget < row:
-        raise ValueError(
-            f"cache_size={options.cache_size:g} MB does not hold one kernel row of {qp.n} samples: "
-            f"give at least {row / MB:.3g} MB"
-        )
-    wanted = options.working_set_size
-    default = 1536 if qp.n_variables == qp.n else 1024
-    size = min(wanted if wanted is not None else default, qp.n_variables)
-    if wanted is not None and size * size * itemsize > budget:
-        raise ValueError(
-            f"cache_size={options.cache_size:g} MB is too small for working_set_size={wanted}: "
-            f"give at least {size * size * itemsize / MB:.3g} MB, or a smaller working set"
-        )
-    size = min(size, int((budget / itemsize) ** 0.5))
-    return max(2, size - size % 2 if size < qp.n_variables else size)
-
-
-def _row_bytes(n: int, itemsize: int) -> int:
-    return -(-n // 32) * 32 * itemsize  # the core pads rows to whole vectors
-
-
-class _Progress:
-    """Notices when turns no longer raise the dual value: three that change nothing, or a hundred that hardly do."""
-
-    def __init__(self, dual: float) -> None:
-        self.turns, self._idle, self._dual = 0, 0, dual
-
-    def stalled(self, gain: float, dual: float) -> bool:
-        self.turns += 1
-        self._idle = 0 if gain > 0 else self._idle + 1
-        if self._idle >= 3:
-            return True
-        if self.turns % 100:
-            return False
-        before, self._dual = self._dual, dual
-        return dual - before <= 1e-11 * abs(dual)
+def _drained(steps: Generator[None, None, None]) -> None:
+    for _ in steps:
+        pass
 
 
 class _clock:

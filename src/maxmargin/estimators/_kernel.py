@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.data.rows import DistinctRows, distinct_rows
 from maxmargin.decomposition.rows import GivenRows, NativeRows, Samples
-from maxmargin.decomposition.solver import MB, DualResult, Options, solve
+from maxmargin.decomposition.solver import DualResult, Options, solve
+from maxmargin.decomposition.working_set import MB
 from maxmargin.estimators._base import Machine, check_choice, check_flags, check_number
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import NAMES, Kernel, checked_block, resolve_gamma, weighted_sums
@@ -85,7 +86,7 @@ class KernelMachine(Machine):
     def _about(self, setup: Setup, results: Sequence[Result]) -> dict[str, Any]:
         """Attributes that say how the fit went and what prediction needs of it."""
         return {
-            "kkt_violation_": max(r.violation for r in results),
+            "kkt_violation_": float(np.max([r.violation for r in results])),  # NaN if one is
             "fit_status_": int(any(r.status is not Status.CONVERGED for r in results)),
             "shape_fit_": setup.X.shape,
             "_fitted_kernel": setup.kernel,
@@ -199,14 +200,15 @@ class Setup:
         return NativeRows(self._prepared(), rows)
 
     def solve(self, qp: QP, chosen: IntArray | None, control: Control, alpha: FloatArray | None = None) -> DualResult:
-        """Solve one QP; float32 kernel values that stall are replaced by float64 ones, from where they got to."""
+        """Solve one QP. One that had to go on with float64 kernel values takes those that follow along."""
         result = solve(qp, self.source(chosen), self.options, control, alpha=alpha)
-        if result.status is Status.STALLED and self.dtype == np.float32:
-            self.dtype, self._samples = np.float64, None
-            first = result
-            result = solve(qp, self.source(chosen), self.options, control, alpha=first.alpha)
-            result.n_iter += first.n_iter
+        self.widen(result.dtype)
         return result
+
+    def widen(self, dtype: Any) -> None:
+        if self.dtype != dtype:
+            self.dtype = dtype
+            self._samples = None if self._samples is None else self._samples.wider()
 
 
 def _blocks(n: int, coef: FloatArray) -> list[slice]:

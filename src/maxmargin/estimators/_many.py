@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from maxmargin.runtime import Control, Deadline, Result, Status
 from maxmargin.runtime.trace import stacked
 
@@ -23,7 +25,7 @@ def combined(results: Sequence[Result]) -> Result:
         n_iter=sum(r.n_iter for r in results),
         objective=float(sum(r.objective for r in results)),
         gap=float(sum(r.gap for r in results)),
-        violation=max(r.violation for r in results),
+        violation=float(np.max([r.violation for r in results])),  # NaN if one is
         n_support=sum(r.n_support for r in results),
         timings=timings,
     )

@@ -23,9 +23,10 @@ from maxmargin.estimators._base import (
 )
 from maxmargin.estimators._kernel import KernelMachine, Setup
 from maxmargin.estimators._many import after, combined
+from maxmargin.estimators._weighted_nu import WeightedNu
 from maxmargin.estimators.multiclass import ovr_decision, pair_votes
 from maxmargin.problem.formulations import c_svc, intercept_and_r, nu_svc
-from maxmargin.runtime import Control, Status
+from maxmargin.runtime import Control, run
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -49,14 +50,8 @@ class Solution:
     pair: Pair
     result: DualResult
     unit: FloatArray
-    scale: float
-
-
-def _solve_c(pair: Pair, unit: FloatArray, intercept: bool, warm: FloatArray | None, control: Control) -> Solution:
-    """C-SVC with per-sample C = unit·weight, from a warm start given in units of the bound."""
-    qp = c_svc(pair.y, unit * pair.weight, intercept)
-    begin = None if warm is None else qp.repaired(warm * unit)
-    return Solution(pair, pair.setup.solve(qp, pair.chosen, control, begin), unit, 1.0)
+    scale: float = 1.0
+    margin: float = float("nan")  # ν-SVC: ρ
 
 
 class _KernelClassifier(ClassifierMixin, KernelMachine):
@@ -136,9 +131,9 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
     def _last_alphas(self, setup: Setup, n_pairs: int) -> list[FloatArray] | None:
         """For a warm start: the last fit's alphas in units of their bound, if it saw the same rows."""
         last = getattr(self, "_last", None) if self.warm_start else None
-        if last is None or len(last["alphas"]) != n_pairs or not np.array_equal(last["index"], setup.rows.index):
+        if last is None or len(last["shares"]) != n_pairs or not np.array_equal(last["index"], setup.rows.index):
             return None
-        return list(last["alphas"])
+        return list(last["shares"])
 
     def _attributes(
         self,
@@ -181,7 +176,9 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
             **self._about(setup, results),
         }
         if self.warm_start:
-            attributes["_last"] = {"index": rows.index, "alphas": [s.result.alpha / s.unit for s in solutions]}
+            bounds = [np.maximum(s.unit * s.pair.weight, np.finfo(float).tiny) for s in solutions]
+            shares = [s.result.alpha / bound for s, bound in zip(solutions, bounds)]
+            attributes["_last"] = {"index": rows.index, "shares": shares}
         return attributes
 
     def _pair_coef(self) -> FloatArray:
@@ -346,7 +343,10 @@ class SVC(_KernelClassifier):
         return float(self.C)
 
     def _solve_pair(self, pair: Pair, warm: FloatArray | None, control: Control) -> Solution:
-        return _solve_c(pair, self.C * pair.factor, self.fit_intercept, warm, control)
+        unit = self.C * pair.factor
+        qp = c_svc(pair.y, unit * pair.weight, self.fit_intercept)
+        begin = None if warm is None else qp.repaired(warm * qp.upper)
+        return Solution(pair, pair.setup.solve(qp, pair.chosen, control, begin), unit)
 
 
 class NuSVC(_KernelClassifier):
@@ -363,6 +363,13 @@ class NuSVC(_KernelClassifier):
         Factors of the losses by class, as in `SVC`: the ν-SVC without them fixes C = 1/ρ, and the C-SVC with that C
         and these factors is the model. (scikit-learn ignores this parameter; as bounds of the ν-SVC itself such
         factors would only make ν infeasible.)
+
+    Attributes
+    ----------
+    margin_ : array of shape (n_pairs,)
+        The margin ρ that was found. Coefficients and intercept are divided by it, unless it is not positive (there is no
+        direction that tells the classes apart); `objective_` is that of the ν-SVC, before the division. With
+        `class_weight` the C-SVC that was solved, and that `objective_` tells of, has C = 1/margin_ times the factors.
 
     Examples
     --------
@@ -423,13 +430,19 @@ class NuSVC(_KernelClassifier):
         return 1.0
 
     def _solve_pair(self, pair: Pair, warm: FloatArray | None, control: Control) -> Solution:
+        setup = pair.setup
+        if not (pair.factor == pair.factor[0]).all():
+            solver = WeightedNu(
+                pair.y, self.nu, pair.weight, pair.factor, setup.source(pair.chosen), setup.options, warm, control.deadline
+            )
+            result = run(solver, control)
+            setup.widen(result.dtype)
+            return Solution(pair, result, solver.unit, margin=solver.margin)
         qp = nu_svc(pair.y, self.nu, pair.weight)
-        begin = None if warm is None else qp.repaired(warm)
-        result = pair.setup.solve(qp, pair.chosen, control, begin)
-        margin = -intercept_and_r(result.multipliers)[1]  # ρ
-        if (pair.factor == pair.factor[0]).all():
-            return Solution(pair, result, np.ones(qp.n), margin if margin > 0 else 1.0)
-        if margin <= 0 and result.status is Status.CONVERGED:
-            raise ValueError(f"nu={self.nu:g} leaves no margin between two classes for class_weight to weigh: raise nu")
-        unit = pair.factor / (margin if margin > 0 else 1.0)
-        return _solve_c(pair, unit, True, result.alpha, after(result, control))
+        result = setup.solve(qp, pair.chosen, control, None if warm is None else qp.repaired(warm * qp.upper))
+        margin = -intercept_and_r(result.multipliers)[1]
+        return Solution(pair, result, np.ones(qp.n), margin if margin > 0 else 1.0, margin)
+
+    def _attributes(self, setup: Setup, *args: Any) -> dict[str, Any]:
+        solutions: list[Solution] = args[-1]
+        return super()._attributes(setup, *args) | {"margin_": np.array([s.margin for s in solutions])}

@@ -59,7 +59,7 @@ class _KernelRegressor(RegressorMixin, KernelMachine):
         plus, minus = (setup.rows.spread(half, X.shape[0], unit) for half in result.alpha.reshape(2, qp.n))
         coef = plus - minus
         support = np.flatnonzero(coef)
-        intercept, _ = intercept_and_r(result.multipliers)
+        intercept, tube = intercept_and_r(result.multipliers)
         attributes = {
             "support_": support.astype(np.int32),
             "support_vectors_": self._support(X, support),
@@ -68,6 +68,8 @@ class _KernelRegressor(RegressorMixin, KernelMachine):
             "intercept_": np.array([intercept]),
             **self._about(setup, [result]),
         }
+        if len(qp.targets) == 2:
+            attributes["epsilon_"] = tube
         if self.warm_start:
             attributes["_last"] = {"index": setup.rows.index, "alpha": result.alpha, "unit": self.C}
         return attributes
@@ -160,6 +162,11 @@ class NuSVR(_KernelRegressor):
         Upper bound on the fraction of samples outside the tube, lower bound on that of support vectors.
     C : float, default=1.0
         Weight of the losses.
+
+    Attributes
+    ----------
+    epsilon_ : float
+        Half width of the tube that was found.
 
     Examples
     --------

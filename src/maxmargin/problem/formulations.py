@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of Σ a: what a sum may miss its target by
 
 
 class InfeasibleError(ValueError):
@@ -64,29 +65,41 @@ class QP:
         return alpha
 
     def repaired(self, alpha: FloatArray) -> FloatArray:
-        """A feasible point near `alpha`: clipped to the bounds, then each group's sum restored.
-
-        Variables between their bounds give first, in proportion to their room; those at a bound leave it only when that
-        is not enough, one after the other. So a solution is its own repair, and zeros stay zeros in a warm start.
-        """
+        """A feasible point near `alpha`: clipped to the bounds, then each group's sum restored."""
         alpha = np.clip(alpha, 0.0, self.upper)
         for g, target in enumerate(self.targets):
             mine = np.flatnonzero(self.group == g)
-            for free in (True, False):
-                a, upper, sign = alpha[mine], self.upper[mine], self.sign[mine]
-                excess = float(sign @ a) - target
-                falls = sign * excess > 0  # lowering these, and raising the others, takes the excess away
-                room = np.where(falls, a, upper - a)
-                if free:
-                    room = np.where((a > 0) & (a < upper), room, 0.0)
-                    total = float(room.sum())
-                    share = room * min(1.0, abs(excess) / total) if total > 0 else room
-                elif abs(excess) <= 1e-12 * float(upper.sum()):
-                    break  # rounding: nobody leaves a bound for it
-                else:
-                    share = np.clip(abs(excess) - (np.cumsum(room) - room), 0.0, room)
-                alpha[mine] = np.clip(np.where(falls, a - share, a + share), 0.0, upper)
+            alpha[mine] = restored(alpha[mine], self.upper[mine], self.sign[mine], float(target))
         return alpha
+
+
+def restored(alpha: FloatArray, upper: FloatArray, sign: FloatArray, target: float) -> FloatArray:
+    """`alpha`, within its bounds, moved such that Σ s a = target to the rounding of Σ a.
+
+    Variables between their bounds give first, in proportion to their distance from the nearer one, then in proportion to
+    their room; those at a bound leave it only when that is not enough, one after the other, and never for rounding. So a
+    solution is its own restoration, and zeros stay zeros in a warm start.
+    """
+    for _ in range(8):  # the first pass does it but for rounding, of which each pass leaves a part
+        excess = float(np.sum(sign * alpha, dtype=np.longdouble) - target)
+        if abs(excess) <= ROUNDING * float(alpha.sum()):
+            break
+        falls = sign * excess > 0  # lowering these, and raising the others, takes the excess away
+        room = np.where(falls, alpha, upper - alpha)
+        inside = np.where((alpha > 0) & (alpha < upper), room, 0.0)
+        shy = np.minimum(inside, upper - room)  # the distance from the nearer bound
+        if shy.sum() >= abs(excess):
+            share = shy * (abs(excess) / shy.sum())
+        elif inside.sum() >= abs(excess):
+            share = inside * (abs(excess) / inside.sum())
+        else:
+            outside = room - inside
+            share = inside + np.clip(abs(excess) - inside.sum() - (np.cumsum(outside) - outside), 0.0, outside)
+        moved = np.clip(np.where(falls, alpha - share, alpha + share), 0.0, upper)
+        if (moved == alpha).all():
+            break
+        alpha = moved
+    return alpha
 
 
 def c_svc(y: FloatArray, upper: FloatArray, fit_intercept: bool = True) -> QP:

@@ -16,6 +16,16 @@ NATIVE = ("linear", "poly", "rbf", "sigmoid", "laplacian")
 NAMES = (*NATIVE, "precomputed")
 
 
+class TooLargeError(ValueError):
+    """Numbers of a fit that float64 does not hold."""
+
+    def __init__(self, kernel: str, bound: float) -> None:
+        super().__init__(
+            f"the numbers of this fit are too large for float64, with {kernel} and bounds C × weight up to {bound:.3g}: "
+            "scale the features (StandardScaler), or lower degree, gamma, C or the weights"
+        )
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A kernel with its parameters.
@@ -34,6 +44,22 @@ class Kernel:
     def native(self) -> bool:
         """Whether the core evaluates it from samples; otherwise its rows are handed in."""
         return self.name in NATIVE
+
+    def __str__(self) -> str:
+        used = {"poly": ("gamma", "coef0", "degree"), "sigmoid": ("gamma", "coef0"), "linear": (), "precomputed": ()}
+        names = used.get(self.name, ()) if self.function else used.get(self.name, ("gamma",))
+        values = ", ".join(f"{name}={getattr(self, name):g}" for name in names)
+        return f"kernel={self.name!r}" + (f" ({values})" if values else "")
+
+    def magnitude(self, X: Any, rows: NDArray[np.int64]) -> FloatArray | float:
+        """m with |K(i, j)| ≤ m_i m_j for X[rows], by Cauchy and Schwarz: of each row, or one number for all."""
+        if self.name in ("rbf", "laplacian", "sigmoid"):
+            return 1.0
+        with np.errstate(over="ignore"):
+            norm = np.sqrt(_squared_norms(X, rows))
+            if self.name == "linear":
+                return norm
+            return np.asarray((self.gamma * norm**2 + abs(self.coef0)) ** (0.5 * self.degree))
 
     def __call__(self, a: Any, b: Any) -> FloatArray:
         """Values in float64 NumPy, slow and obvious; the reference for certificates and tests."""
@@ -94,22 +120,50 @@ def resolve_gamma(gamma: Any, X: Any, rows: NDArray[np.int64], weight: FloatArra
         return 1.0 / float(X.shape[1])
     if not isinstance(gamma, str):
         return float(gamma)
-    variance = _weighted_variance(X, rows, weight)
-    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = _weighted_variance(X, rows, weight)
+    if variance == 0:
+        return 1.0
+    value = 1.0 / (X.shape[1] * variance) if variance > 0 else np.nan
+    if not np.finfo(np.float64).tiny <= value < np.inf:
+        raise ValueError(
+            f"gamma='scale' is no number for features up to {largest_value(X, rows):.3g}, whose variance is "
+            f"{variance:.3g}: scale the features (StandardScaler), or give gamma as a number"
+        )
+    return value
+
+
+def largest_value(X: Any, rows: NDArray[np.int64]) -> float:
+    """The largest |x| in X[rows]."""
+    pieces = (X[rows[i : i + 16384]] for i in range(0, len(rows), 16384))
+    return max((float(np.abs(p.data if sp.issparse(p) else p).max(initial=0.0)) for p in pieces), default=0.0)
+
+
+def _squared_norms(X: Any, rows: NDArray[np.int64], block: int = 16384) -> FloatArray:
+    out = np.empty(len(rows))
+    for i in range(0, len(rows), block):
+        some = X[rows[i : i + block]].astype(np.float64)
+        square = np.asarray(some.multiply(some).sum(axis=1)).ravel() if sp.issparse(some) else np.square(some).sum(axis=1)
+        out[i : i + block] = square
+    return out
 
 
 def _weighted_variance(X: Any, rows: NDArray[np.int64], weight: FloatArray, block: int = 16384) -> float:
     """Two passes over blocks of rows, so that X is not copied, in the order given, so that it alone decides the bits."""
     total = float(weight.sum() * X.shape[1])
-    if sp.issparse(X):
-        first = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()[rows]
-        second = np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).ravel()[rows]
-        mean = float(weight @ first) / total
-        return max(0.0, float(weight @ second) / total - mean * mean)
+    part = weight / total  # first: sums of large weights and features may overflow
     blocks = [slice(i, i + block) for i in range(0, len(rows), block)]
-    mean = float(sum(weight[s] @ X[rows[s]].sum(axis=1, dtype=np.float64) for s in blocks)) / total
-    spread = sum(weight[s] @ np.square(X[rows[s]] - mean, dtype=np.float64).sum(axis=1) for s in blocks)
-    return float(spread) / total
+    mean = float(sum(part[s] @ np.asarray(X[rows[s]].sum(axis=1, dtype=np.float64)).ravel() for s in blocks))
+    spread = 0.0
+    for s in blocks:
+        some = X[rows[s]].astype(np.float64)
+        if sp.issparse(some):
+            zeros = X.shape[1] - np.diff(some.indptr)
+            some.data = np.square(some.data - mean)
+            spread += float(part[s] @ (np.asarray(some.sum(axis=1)).ravel() + zeros * mean**2))
+        else:
+            spread += float(part[s] @ np.square(some - mean).sum(axis=1))
+    return spread
 
 
 def dense64(a: Any) -> FloatArray:

@@ -1,0 +1,85 @@
+"""ν-SVC with class weights: two QPs behind one run, so that its limits, its trace and its status are those of one fit.
+
+    stage 1   the ν-SVC without the factors; its margin ρ fixes C = 1/ρ
+    stage 2   the C-SVC with that C times each class's factor, from stage 1's solution
+
+Stage 1 may take half of the time. The model is stage 2's; it counts as converged if both have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.decomposition.solver import Decomposition, DualResult, Options
+from maxmargin.problem.formulations import c_svc, intercept_and_r, nu_svc
+from maxmargin.runtime import Deadline, Status, Turn
+
+FloatArray = NDArray[np.float64]
+
+
+class WeightedNu:
+    """A solver of both stages; `source(dtype)` gives kernel values, `begin` is a warm start in units of the bounds."""
+
+    def __init__(
+        self, y: FloatArray, nu: float, weight: FloatArray, factor: FloatArray, kernel: Any, options: Options,
+        begin: FloatArray | None, deadline: Deadline,
+    ) -> None:  # fmt: skip
+        self.y, self.nu, self.weight, self.factor = y, nu, weight, factor
+        self.options, self.deadline, self.half = options, deadline, deadline.share(2)
+        qp = nu_svc(y, nu, weight)
+        alpha = None if begin is None else qp.repaired(begin * weight)
+        self.first = Decomposition(qp, kernel, options, alpha=alpha, deadline=self.half)
+        self.found: DualResult | None = None  # by stage 1
+        self.margin = 1.0
+        self.second: Decomposition | None = None
+
+    @property
+    def unit(self) -> FloatArray:
+        """What a weight is multiplied with in stage 2's bounds."""
+        return np.asarray(self.factor / self.margin)
+
+    def turns(self) -> Generator[Turn | None, None, Status | None]:
+        ended = yield from self._staged(self.first, 1)
+        second = self._stage_2(self.first.result(ended or Status.CONVERGED))
+        return (yield from self._staged(second, 2))
+
+    def result(self, status: Status) -> DualResult:
+        second = self.second or self._stage_2(self.first.result(status))
+        result = second.result(status)
+        assert self.found is not None
+        if self.found.status is not Status.CONVERGED and result.status is Status.CONVERGED:
+            result.status = self.found.status
+        for name, value in self.found.timings.items():
+            result.timings[name] += value
+        return result
+
+    def _staged(self, solver: Decomposition, stage: int) -> Generator[Turn | None, None, Status | None]:
+        turns = solver.turns()
+        while True:
+            try:
+                turn = next(turns)
+            except StopIteration as end:
+                ended: Status | None = end.value
+                return ended
+            if turn is not None:
+                turn.extra["stage"] = float(stage)
+            yield turn
+            if stage == 1 and self.half.passed():
+                turns.close()
+                return Status.MAX_TIME
+
+    def _stage_2(self, found: DualResult) -> Decomposition:
+        margin = -intercept_and_r(found.multipliers)[1]
+        if margin <= 0 and found.status is Status.CONVERGED:
+            raise ValueError(f"nu={self.nu:g} leaves no margin between two classes for class_weight to weigh: raise nu")
+        self.found, self.margin = found, margin if margin > 0 else 1.0
+        qp = c_svc(self.y, self.unit * self.weight)
+        kernel = self.first.kernel  # float64, if stage 1 needed that
+        self.second = Decomposition(
+            qp, kernel, self.options, alpha=qp.repaired(found.alpha * self.unit), deadline=self.deadline
+        )
+        return self.second

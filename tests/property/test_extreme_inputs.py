@@ -1,0 +1,176 @@
+"""Random search over extreme inputs: whatever the numbers are, what a fit says of itself is true, or an error says why not.
+
+C from 1e-8 to 1e12, weights from 1e-12 to 1e12, columns up to 1e30, all kernels and formulations, all inner solvers. The
+judge (judge.py) shares no code with the product. `make fuzz` runs thousands of cases.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+
+sys.path.insert(0, str(Path(__file__).parent))
+from judge import U, judge
+
+EXAMPLES = settings().max_examples if settings().max_examples > 1000 else 300
+MACHINES = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
+
+
+def intersection(a: Any, b: Any) -> Any:
+    """A kernel of the user's: positive semidefinite on non-negative features."""
+    a, b = (np.abs(m.toarray() if sp.issparse(m) else m).astype(float) for m in (a, b))
+    return np.minimum(a[:, None, :], b[None, :, :]).sum(axis=2)
+
+
+def constant(a: Any, b: Any) -> Any:
+    return np.full((a.shape[0], b.shape[0]), 2.5)
+
+
+def powers(low: int, high: int) -> st.SearchStrategy[float]:
+    return st.one_of(st.just(1.0), st.floats(low, high).map(lambda e: float(10**e)))
+
+
+@dataclass(frozen=True)
+class Case:
+    make: Any
+    options: dict[str, Any]
+    X: Any
+    y: Any
+    weight: Any
+    tags: dict[str, Any] = field(default_factory=dict)
+
+    def fit(self) -> Any:
+        return self.make(**self.options).fit(self.X, self.y, sample_weight=self.weight)
+
+    @property
+    def gamma(self) -> float:
+        """γ by the documented rule: rows counted by their weight."""
+        gamma = self.options["gamma"]
+        if not isinstance(gamma, str):
+            return float(gamma)
+        x = np.asarray(self.X.toarray() if sp.issparse(self.X) else self.X, dtype=np.longdouble)
+        if gamma == "auto":
+            return 1.0 / x.shape[1]
+        w = self.weight[:, None] / (self.weight.sum() * x.shape[1])
+        variance = float((w * (x - (w * x).sum()) ** 2).sum())
+        return 1.0 / (x.shape[1] * variance) if variance > 0 else 1.0
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, d = draw(st.integers(2, 50)), draw(st.integers(1, 6))
+    make = draw(st.sampled_from(MACHINES))
+    kernel = draw(st.sampled_from(["linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed", "user", "constant"]))
+    X = rng.normal(size=(n, d)) * draw(powers(-3, 2))
+    kind = draw(st.sampled_from(["plain", "plain", "grid", "wide columns", "far", "same"]))
+    if kind == "grid":
+        X = np.round(X)
+    elif kind == "wide columns":
+        X = X * 10.0 ** rng.uniform(-30, draw(st.sampled_from([0, 10, 30])), size=d)
+    elif kind == "far":
+        X = X + draw(st.sampled_from([1e3, 1e6, -1e9]))
+    elif kind == "same":
+        X[:] = X[0]
+    X = X.astype(draw(st.sampled_from([np.float64, np.float64, np.float32])))
+    y: Any = rng.integers(0, draw(st.sampled_from([2, 2, 3])), size=n)
+    y[:2] = 0, 1
+    if make in (SVR, NuSVR):
+        y = rng.normal(size=n) * draw(powers(-6, 6))
+    weight = np.ones(n)
+    if draw(st.booleans()):
+        weight = 10.0 ** rng.uniform(*draw(st.sampled_from([(-12, 12), (-1, 1), (11, 12), (-12, -11)])), size=n)
+    options: dict[str, Any] = {
+        "kernel": kernel,
+        "gamma": draw(st.one_of(st.sampled_from(["scale", "auto"]), powers(-6, 4))),
+        "coef0": draw(st.sampled_from([0.0, 1.0, -1.0, -1e3])),
+        "degree": draw(st.sampled_from([0, 1, 2, 3, 7])),
+        "inner_solver": draw(st.sampled_from(["smo", "smo", "ipm", "gpm"])),
+        "tol": draw(st.sampled_from([1e-3, 1e-3, 1e-6, 0.1])),
+        "working_set_size": draw(st.sampled_from([None, None, 4, 10])),
+        "shrinking": draw(st.booleans()),
+        "max_iter": 30,
+    }
+    sparse = draw(st.booleans()) and kernel not in ("precomputed", "user", "constant")
+    if kernel in ("user", "constant"):
+        options["kernel"] = {"user": intersection, "constant": constant}[kernel]
+    if kernel == "precomputed":
+        with np.errstate(all="ignore"):
+            X = X.astype(float) @ X.T.astype(float)
+    if make in (SVC, SVR, NuSVR):
+        options["C"] = draw(powers(-8, 12))
+    if make in (SVC, SVR):
+        options["fit_intercept"] = draw(st.booleans())
+    if make is SVR:
+        options["epsilon"] = draw(st.sampled_from([0.1, 0.0, 1e-6, 10.0]))
+    if make in (NuSVC, NuSVR, OneClassSVM):
+        options["nu"] = draw(st.sampled_from([0.5, 0.05, 0.9, 1.0, 1e-3]))
+    if make is NuSVC:  # mostly feasible
+        mass = [weight[y == c].sum() for c in np.unique(y)]
+        pairs = [2 * min(a, b) / (a + b) for i, a in enumerate(mass) for b in mass[:i]]
+        options["nu"] = float(options["nu"] * min(pairs))
+    if make in (SVC, NuSVC):
+        options["class_weight"] = draw(st.sampled_from([None, None, "balanced", {0: 1e-3, 1: 1e3}]))
+    return Case(make, options, sp.csr_matrix(X) if sparse else X, None if make is OneClassSVM else y, weight)
+
+
+def check(case: Case, model: Any) -> list[str]:
+    """Which promises are broken, and by how much."""
+    broken = []
+
+    def law(name: str, holds: bool, *numbers: float) -> None:
+        if not holds:
+            broken.append(f"{name}: {', '.join(f'{x:.6g}' for x in numbers)}")
+
+    numbers = [model.objective_, model.dual_gap_, model.kkt_violation_, *model.intercept_, *np.ravel(model.dual_coef_)]
+    law("finite", bool(np.isfinite(numbers).all()), *numbers[:3])
+    truths = judge(model, case.X, case.y, case.weight, case.gamma)
+    for t in truths:
+        law("bounds", t.outside <= 16 * U, t.outside)
+        law("equality", t.equality <= 64 * U * (t.total + U), t.equality, t.total)
+    primal, dual = sum(t.primal for t in truths), sum(t.dual for t in truths)
+    unsure, dual_unsure = sum(t.primal_unsure for t in truths), sum(t.dual_unsure for t in truths)
+    law("objective", abs(model.objective_ - primal) <= unsure + 1e-9 * abs(primal), model.objective_, primal, unsure)
+    lower = model.objective_ - model.dual_gap_
+    rounding = dual_unsure + 1e-9 * abs(dual) + 4 * U * abs(model.objective_)
+    law("lower bound", lower <= dual + rounding, lower, dual, rounding)
+    law("gap", model.dual_gap_ >= 0, model.dual_gap_)
+    worst, strict, noise = (max(getattr(t, name) for t in truths) for name in ("violation", "strict", "violation_unsure"))
+    if not np.isnan(worst):
+        between = worst * (1 - 1e-9) - noise <= model.kkt_violation_ <= strict * (1 + 1e-9) + noise
+        law("violation", between, model.kkt_violation_, worst, strict, noise)
+        if model.status_ == "converged":
+            law("converged", worst <= 2 * model.tol, worst, model.tol, noise)
+    law("status", (model.status_ == "converged") == (model.kkt_violation_ <= model.tol) or model.status_ == "stalled",
+        model.kkt_violation_, model.tol)
+    return broken
+
+
+@given(case=cases())
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), print_blob=True)
+def test_what_a_fit_says_is_true(case: Case, capfd: pytest.CaptureFixture[str]) -> None:
+    note(str(case.make.__name__) + str(case.options))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        try:
+            model = case.fit()
+        except ValueError as error:
+            note(str(error))
+            assert any(word in str(error) for word in ("scale the features", "nu", "gamma"))
+            return
+    broken = check(case, model)
+    assert not broken, (model.status_, broken)
+    shown = capfd.readouterr()
+    assert shown.out == shown.err == ""
