@@ -8,8 +8,8 @@ Nothing here is the product's: kernels, losses, duals and optimality conditions 
     ν-SVR       the same + C ν ε Σ w_i with ε = epsilon_
     one-class   ½|w|² + b ν Σ w_i + Σ w_i max(0, −f − b)
 
-With u the rounding of float64, Σ β_i K(i, j) cannot be known to a fit better than about u Σ |β_i| |K(i, j)|. Each number
-is judged with the share of that which enters it, and no more.
+With u the rounding of float64, a fit cannot know Σ β_i K(i, j) better than to about u m_j Σ |β_i| m_i, |K(i, j)| ≤ m_i m_j.
+Each number is judged with the share of that which enters it, and no more.
 """
 
 from __future__ import annotations
@@ -60,32 +60,34 @@ class Problem:
 
 
 def gram(model: Any, X: Any, gamma: float) -> tuple[Any, Any]:
-    """Kernel values, and the size of the numbers each is made of, which is what its rounding is relative to."""
+    """Kernel values, and of each sample m with |K(i, j)| ≤ m_i m_j: the rounding of a value is relative to that."""
     name = model.kernel
-    if callable(name):
-        K = np.asarray(name(X, X), dtype=Wide)
-        return K, np.abs(K)
+    if callable(name) or name == "precomputed":
+        K = np.asarray(name(X, X) if callable(name) else X, dtype=Wide)
+        most = np.abs(K).max(axis=1) if name == "precomputed" else np.full(len(K), np.abs(K).max(initial=0))
+        return K, np.sqrt(most)
     x = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=Wide)
-    if name == "precomputed":
-        return x, np.abs(x)
     g, c, degree = Wide(gamma), Wide(model.coef0), int(model.degree)
     if name in ("rbf", "laplacian"):
         difference = x[:, None, :] - x[None, :, :]
         K = np.exp(-g * (np.abs(difference) if name == "laplacian" else difference**2).sum(axis=2))
-        return K, K + NEAR_ONE / U
-    dot, size = x @ x.T, np.abs(x) @ np.abs(x).T
+        return K, np.full(len(K), np.sqrt(1 + NEAR_ONE / U))
+    dot, square = x @ x.T, (x**2).sum(axis=1)
     if name == "linear":
-        return dot, size
+        return dot, np.sqrt(square)
     if name == "poly":
-        return (g * dot + c) ** degree, max(1, degree) * (g * size + abs(c)) ** degree
-    return np.tanh(g * dot + c), 1 + np.minimum(g * size + abs(c), 1 / U) / np.cosh(np.minimum(g * dot + c, 5000)) ** 2
+        return (g * dot + c) ** degree, np.sqrt(max(1, degree) * (g * square + abs(c)) ** degree)
+    # tanh of a number that is itself only known to its rounding, where that is not yet flat
+    size = np.minimum(g * np.sqrt(np.outer(square, square)) + abs(c), 1 / U)
+    slope = size / np.cosh(np.clip(g * dot + c, -5000, 5000)) ** 2
+    return np.tanh(g * dot + c), np.full(len(x), np.sqrt(1 + slope.max(initial=0)))
 
 
 def judge(model: Any, X: Any, y: Any, weight: Any, gamma: float = 1.0) -> list[Truth]:
     """Each problem of the fit (one per pair of classes)."""
-    K, size = gram(model, X, gamma)
-    noise = U * (X.shape[1] + 16)
-    return [truth(problem, K[np.ix_(rows, rows)], size[np.ix_(rows, rows)] * noise)
+    K, m = gram(model, X, gamma)
+    noise = U * (X.shape[1] + 16) * np.outer(m, m)
+    return [truth(problem, K[np.ix_(rows, rows)], noise[np.ix_(rows, rows)])
             for rows, problem in problems(model, X.shape[0], y, weight)]  # fmt: skip
 
 
@@ -137,7 +139,7 @@ def problems(model: Any, n: int, y: Any, weight: Any) -> Iterator[tuple[Any, Pro
     kind = type(model).__name__
     if kind == "OneClassSVM":
         yield rows, one_class(coef[0, rows], model.intercept_[0], weight[rows], model.nu)
-    elif kind in ("SVR", "NuSVR"):
+    elif not hasattr(model, "classes_"):
         yield rows, regression(model, coef[0, rows], model.intercept_[0], np.asarray(y, float)[rows], weight[rows])
     else:
         label = np.searchsorted(model.classes_, np.asarray(y))
@@ -177,7 +179,7 @@ def regression(model: Any, coef: Any, b: float, t: Any, weight: Any) -> Problem:
     half, tube = Wide(model.C) * model.nu * weight.astype(Wide).sum() / 2, Wide(model.epsilon_)
     room = upper[:n] - np.abs(beta)
     missing = half - alpha[:n].sum()
-    known = missing <= 1e-9 * half
+    known = missing <= 64 * U * half
     if not known and room.sum() > 0:
         alpha = alpha + np.tile(room * min(Wide(1), missing / room.sum()), 2)
     return Problem(

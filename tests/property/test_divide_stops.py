@@ -194,7 +194,7 @@ def test_time_that_is_up_at_any_moment(kind: str, monkeypatch: pytest.MonkeyPatc
     machine = MACHINES[kind](**PLAN, max_time=10**9)
     judged(machine.fit(X, y), X, y, levels)
     total, found, statuses = next(tick), set(), set()
-    for limit in sorted({1, 2, 3, *range(4, total, max(1, total // 12)), total - 3}):
+    for limit in sorted({1, 2, 3, *range(4, total, max(1, total // 24)), total - 3}):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             machine.set_params(max_time=limit).fit(X, y)

@@ -149,21 +149,31 @@ def _squared_norms(X: Any, rows: NDArray[np.int64], block: int = 16384) -> Float
 
 
 def _weighted_variance(X: Any, rows: NDArray[np.int64], weight: FloatArray, block: int = 16384) -> float:
-    """Two passes over blocks of rows, so that X is not copied, in the order given, so that it alone decides the bits."""
-    total = float(weight.sum() * X.shape[1])
-    part = weight / total  # first: sums of large weights and features may overflow
-    blocks = [slice(i, i + block) for i in range(0, len(rows), block)]
-    mean = float(sum(part[s] @ np.asarray(X[rows[s]].sum(axis=1, dtype=np.float64)).ravel() for s in blocks))
-    spread = 0.0
-    for s in blocks:
-        some = X[rows[s]].astype(np.float64)
-        if sp.issparse(some):
-            zeros = X.shape[1] - np.diff(some.indptr)
-            some.data = np.square(some.data - mean)
-            spread += float(part[s] @ (np.asarray(some.sum(axis=1)).ravel() + zeros * mean**2))
-        else:
-            spread += float(part[s] @ np.square(some - mean).sum(axis=1))
-    return spread
+    """Two passes over blocks of rows, so that X is not copied, in the order given, so that it alone decides the bits.
+
+    Of differences from one entry, so that features that are all the same have the variance 0 wherever they are.
+    """
+    part = weight / (float(weight.sum()) * X.shape[1])  # first: sums of large weights and features may overflow
+    blocks = [(part[i : i + block], rows[i : i + block]) for i in range(0, len(rows), block)]
+    origin = 0.0
+    if X.shape[1] and len(rows):
+        origin = float(X[rows[0], 0])
+
+    def sums(power: int, shift: float) -> float:
+        """Σ part (x − shift)^power over all entries."""
+        total = 0.0
+        for share, some in blocks:
+            x = X[some].astype(np.float64)
+            zeros: Any = 0.0
+            if sp.issparse(x):
+                zeros = (X.shape[1] - np.diff(x.indptr)) * (-shift) ** power
+                x.data = (x.data - shift) ** power
+            else:
+                x = (x - shift) ** power
+            total += float(np.sum(share * (np.asarray(x.sum(axis=1)).ravel() + zeros)))
+        return total
+
+    return sums(2, origin + sums(1, origin))
 
 
 def dense64(a: Any) -> FloatArray:
