@@ -187,8 +187,8 @@ def trust_of(model: LevelModel, problems: Sequence[Problem], regression: bool) -
             target, prior[p] = regression_targets(qp), 1.0
             variance = _variance(target, weight, mean=True)
         else:
-            plus = float(weight[qp.sign > 0].sum())
-            prior[p] = np.log(plus / (float(weight.sum()) - plus))
+            plus, minus = (float(weight[side].sum()) for side in (qp.sign > 0, qp.sign < 0))
+            prior[p] = np.log(plus) - np.log(minus)
         if model.partition is None:
             continue
         for c, mine in groups(label):

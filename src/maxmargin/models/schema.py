@@ -121,7 +121,12 @@ def _pairs(c: Check) -> None:
     classes = _classes(c)
     c.size |= {"r": classes - 1, "p": classes * (classes - 1) // 2, "parts": classes}
     _expansion(c)
-    _last(c, "alphas", factor=classes - 1)
+    last = c.state.get("_last")
+    if isinstance(last, dict) and "alphas" in last:  # the first files: in a unit that they do not name; the next fit is cold
+        del c.state["_last"]
+    _last(c, "shares", factor=classes - 1)
+    if "margin_" in c.state:
+        c.array("margin_", c.state["margin_"], ("<f8",), "p")
     if "_vote_order" in c.state:
         order = c.indices("_vote_order", c.state["_vote_order"], "c", classes)
         c.same("_vote_order", len(np.unique(order)), classes)
@@ -131,6 +136,8 @@ def _regressor(c: Check) -> None:
     c.size |= {"r": 1, "p": 1, "parts": 1}
     _expansion(c)
     _last(c, "alpha", "unit", factor=2)
+    if "epsilon_" in c.state:
+        c.number("epsilon_", c.state["epsilon_"])
 
 
 def _one_class(c: Check) -> None:
@@ -335,9 +342,9 @@ MACHINES = {
     machine.kind.__name__: machine
     for machine in (
         Machine(SVC, *_PAIRS),
-        Machine(NuSVC, *_PAIRS),
+        Machine(NuSVC, _pairs, _PAIRS[1], _PAIRS[2] | {"margin_"}),
         Machine(SVR, *_REGRESSOR),
-        Machine(NuSVR, *_REGRESSOR),
+        Machine(NuSVR, _regressor, _SUPPORT, _REGRESSOR[2] | {"epsilon_"}),
         Machine(OneClassSVM, _one_class, _SUPPORT | {"offset_"}, _OF_KERNEL | {"_last"}),
         Machine(DCSVC, _divided_classifier, _SUPPORT | _LEVELS | {"classes_"}, _OF_KERNEL | {"class_weight_"}),
         Machine(DCSVR, _divided_regressor, _SUPPORT | _LEVELS, _OF_KERNEL),
