@@ -1,4 +1,4 @@
-"""DC-SVM against the peers (seed 000, Table 2): seconds and accuracy, early and exact, and the goals.
+"""DC-SVM against the peers (DC-SVM paper, Table 2): seconds and accuracy, early and exact, and the goals.
 
 The divide and conquer machines fit no intercept, as in the paper, and neither does `maxmargin` here: it is our own SVC on
 the same problem, from a cold start. The peers always fit one; on ijcnn1 ours is therefore also run with one.

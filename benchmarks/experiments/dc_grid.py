@@ -1,4 +1,4 @@
-"""Total time over a grid of C and γ (seed 000, Table 4): early, exact, and the peers, 25 settings each.
+"""Total time over a grid of C and γ (DC-SVM paper, Table 4): early, exact, and the peers, 25 settings each.
 
 Parts of the sets, so that the grid takes minutes; the paper used all rows. So few rows have fewer levels than many: the
 table says how many clusters each machine began with. Each program has as many threads as the table says; scikit-learn can

@@ -1,4 +1,4 @@
-"""What the levels find (seed 000, figures 1, 2 and 3): bound and difference, support vectors, time, error, accuracy.
+"""What the levels find (DC-SVM paper, figures 1, 2 and 3): bound and difference, support vectors, time, error, accuracy.
 
 Figure 1 has one level with k clusters on 10,000 rows of covtype: the difference f(clusters) − f(best known) against
 Theorem 1's bound, estimated on the sample, and against the difference for a random partition. In the other table each

@@ -1,4 +1,4 @@
-"""Prediction from a level (seed 000, Table 1): early (6), all support vectors (5), Bayesian committee; ms per sample.
+"""Prediction from a level (DC-SVM paper, Table 1): early (6), all support vectors (5), Bayesian committee; ms per sample.
 
 50,000 training rows of covtype (the paper: 464,810, so its accuracies are higher), all of ijcnn1; 20,000 test rows. The
 last line of a set is the exact machine.

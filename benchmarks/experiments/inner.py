@@ -1,4 +1,4 @@
-"""SMO, interior point and gradient projection inside the decomposition: seed 003, Table 1 and figure 6.
+"""SMO, interior point and gradient projection inside the decomposition: PSMO paper, Table 1 and figure 6.
 
 The paper keeps SMO because its interior point method costs q³ per working set and failed on some ν. Here each of the
 three solves every working set, on MNIST 8-against-rest (the paper's) and on a ν-SVC; SMO is native, the others are

@@ -1,6 +1,6 @@
 #include "bindings.hpp"
-#include "budget_predict.hpp"
-#include "budget_sgd.hpp"
+#include "budget/predict.hpp"
+#include "budget/sgd.hpp"
 
 namespace maxmargin {
 namespace {

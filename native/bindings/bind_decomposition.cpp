@@ -1,6 +1,6 @@
 #include "bindings.hpp"
-#include "inner_smo.hpp"
-#include "part.hpp"
+#include "decomposition/inner_smo.hpp"
+#include "decomposition/part.hpp"
 
 namespace maxmargin {
 namespace {

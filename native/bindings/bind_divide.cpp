@@ -1,5 +1,5 @@
 #include "bindings.hpp"
-#include "divide.hpp"
+#include "divide/assignment.hpp"
 
 namespace maxmargin {
 namespace {

@@ -1,7 +1,7 @@
 #include "bindings.hpp"
-#include "neighbours.hpp"
-#include "rows.hpp"
-#include "tile.hpp"
+#include "kernel/neighbours.hpp"
+#include "data/row_hash.hpp"
+#include "kernel/tile.hpp"
 
 namespace maxmargin {
 namespace {

@@ -1,7 +1,7 @@
 #include <stdexcept>
 
 #include "bindings.hpp"
-#include "entries.hpp"
+#include "data/entries.hpp"
 
 namespace maxmargin {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <memory>
 
-#include "matrix.hpp"
+#include "base/matrix.hpp"
 
 namespace maxmargin {
 namespace nb = nanobind;
@@ -41,7 +41,7 @@ Array<T> to_numpy(const std::vector<T>& v) {
 
 void bind_matrix(nb::module_& m);
 void bind_budget(nb::module_& m);
-void bind_cutting_plane(nb::module_& m);
+void bind_linear(nb::module_& m);
 void bind_decomposition(nb::module_& m);
 void bind_kernels(nb::module_& m);
 void bind_divide(nb::module_& m);

@@ -6,7 +6,7 @@ NB_MODULE(MAXMARGIN_MODULE, m) {
   bind_matrix(m);
   bind_kernels(m);
   bind_decomposition(m);
-  bind_cutting_plane(m);
+  bind_linear(m);
   bind_budget(m);
   bind_divide(m);
   bind_data(m);

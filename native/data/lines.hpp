@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "threads.hpp"
+#include "base/threads.hpp"
 
 namespace maxmargin {
 

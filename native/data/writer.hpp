@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "data/numbers.hpp"
-#include "matrix.hpp"
-#include "threads.hpp"
+#include "base/matrix.hpp"
+#include "base/threads.hpp"
 
 namespace maxmargin {
 

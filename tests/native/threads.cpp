@@ -1,6 +1,6 @@
-// Drives native/threads.hpp hard: many short loops, loops of many callers at once, loops within loops, errors, forks.
+// Drives native/base/threads.hpp hard: many short loops, loops of many callers at once, loops within loops, errors, forks.
 // Prints what went wrong and returns 1, or nothing and 0. Compiled and run by tests/unit/test_threads.py.
-#include "threads.hpp"
+#include "base/threads.hpp"
 
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import LinearSVC, _core
-from maxmargin.cutting_plane import CrammerSinger, LinearProblem, drive
-from maxmargin.cutting_plane.bundle import IDLE
+from maxmargin.linear import CrammerSinger, LinearProblem, drive
+from maxmargin.linear.bundle import IDLE
 from maxmargin.runtime import Control, Status
 
 

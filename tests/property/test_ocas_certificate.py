@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import LinearSVC
-from maxmargin.cutting_plane import LinearProblem, make, solve
+from maxmargin.linear import LinearProblem, make, solve
 from maxmargin.runtime import Control, Status
 
 SOLVERS = ["newton", "descent", "ocas", "cpa"]

@@ -10,7 +10,7 @@ import pytest
 import maxmargin
 
 PACKAGE = Path(maxmargin.__file__).parent
-SOLVERS = {"decomposition", "divide", "cutting_plane", "budget"}
+SOLVERS = {"decomposition", "divide", "linear", "budget"}
 BASE = {"problem", "runtime", "data", "_core"}
 
 # What the modules of each folder may import from maxmargin, besides their own folder.
@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "estimators": SOLVERS | BASE,
     "decomposition": BASE,
     "divide": BASE | {"decomposition"},
-    "cutting_plane": BASE,
+    "linear": BASE,
     "budget": BASE,
     "problem": set(),
     "runtime": {"_core"},

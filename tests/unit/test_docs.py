@@ -18,7 +18,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 MODULES = [
     name
     for package in (
-        "estimators", "models", "problem", "decomposition", "divide", "cutting_plane", "budget", "data", "runtime",
+        "estimators", "models", "problem", "decomposition", "divide", "linear", "budget", "data", "runtime",
     )
     for _, name, _ in pkgutil.iter_modules([str(Path(maxmargin.__file__).parent / package)], f"maxmargin.{package}.")
 ]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from maxmargin import LinearSVC
-from maxmargin.cutting_plane import LinearProblem, OneVsRest, drive, make
 from maxmargin.estimators import linear
+from maxmargin.linear import LinearProblem, OneVsRest, drive, make
 from maxmargin.runtime import Control, Status
 
 

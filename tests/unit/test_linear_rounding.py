@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from maxmargin import LinearSVC
-from maxmargin.cutting_plane import LinearProblem, bundle, certified, make
-from maxmargin.cutting_plane.bundle import Bundle
-from maxmargin.cutting_plane.joint_problem import JointProblem
-from maxmargin.cutting_plane.problem import Sum, exact_dot, intercept_of
-from maxmargin.cutting_plane.rounding import Bounds, Cut, gamma
+from maxmargin.linear import LinearProblem, bundle, certified, make
+from maxmargin.linear.bundle import Bundle
+from maxmargin.linear.joint_problem import JointProblem
+from maxmargin.linear.problem import Sum, exact_dot, intercept_of
+from maxmargin.linear.rounding import Bounds, Cut, gamma
 from maxmargin.problem.certificates import CertificateError
 
 
@@ -145,7 +145,7 @@ def test_joint_intercepts_pay_for_what_does_not_cancel(classes):
 
 
 def solve_joint(one, labels, classes):
-    from maxmargin.cutting_plane import CrammerSinger
+    from maxmargin.linear import CrammerSinger
 
     solver = CrammerSinger(one, labels, classes, 1e-7)
     for _ in solver.turns():

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from maxmargin import _core
-from maxmargin.cutting_plane import LinearProblem, line_search
+from maxmargin.linear import LinearProblem, line_search
 
 
 def value(k, m, q, c, quad, lin):

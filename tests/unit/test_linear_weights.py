@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from maxmargin import LinearSVC
-from maxmargin.cutting_plane import reduced_qp
+from maxmargin.linear import reduced_qp
 
 
 def samples(classes, n=240, d=4, seed=0):

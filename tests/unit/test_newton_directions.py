@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from maxmargin import LinearSVC, _core
-from maxmargin.cutting_plane import direction
-from maxmargin.cutting_plane.problem import LinearProblem
 from maxmargin.data import matrix
+from maxmargin.linear import direction
+from maxmargin.linear.problem import LinearProblem
 
 
 def finish(steps):

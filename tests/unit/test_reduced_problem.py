@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from maxmargin.cutting_plane import reduced_qp
+from maxmargin.linear import reduced_qp
 
 
 def cuts(seed, t, d, intercepts, repeated=False):

@@ -73,7 +73,7 @@ def test_no_thread_comes(usual: dict[tuple[str, Any], Any]) -> None:
         assert found == usual[name, 1], name
 
 
-# ---- native/threads.hpp on its own ------------------------------------------------------------------------------
+# ---- native/base/threads.hpp on its own ------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

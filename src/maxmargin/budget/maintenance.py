@@ -8,7 +8,7 @@
     remove    the smallest |beta| leaves, the oldest on ties.
     project   as remove, after projecting what it contributed onto the span of the others.
 
-The loops are in native/budget_maintenance.hpp.
+The loops are in native/budget/maintenance.hpp.
 """
 
 from __future__ import annotations

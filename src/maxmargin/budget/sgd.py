@@ -14,7 +14,7 @@ Stops after the given passes over the data: there is no dual bound and no tolera
 
 What the turns report as objective is an estimate: ½|w|² of the model at the end of the pass, exact, plus C·N times the
 mean loss of the pass, each row judged before the model learnt from it. The result's is exact where `objective` is given.
-Cost: a pass is N·budget·features multiplications, in blocks (native/budget_sgd.hpp).
+Cost: a pass is N·budget·features multiplications, in blocks (native/budget/sgd.hpp).
 
 Wang, Crammer, Vucetic, "Breaking the curse of kernelization", JMLR 2012; Glasmachers and Qaadan, "Speeding Up Budgeted
 SGD SVM Training with Precomputed Golden Section Search", whose algorithm 1 is the merging step.

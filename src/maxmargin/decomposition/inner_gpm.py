@@ -1,4 +1,4 @@
-"""Gradient projection for the sub-QP: seed 003, section 3.2, with Dai and Fletcher's projection and line search.
+"""Gradient projection for the sub-QP: PSMO paper, section 3.2, with Dai and Fletcher's projection and line search.
 
     minimise q(a) = ½ aᵀQa + pᵀa  over  Ω = {0 ≤ a ≤ upper, Σ_{v in group g} s_v a_v = b_g}
 

@@ -1,4 +1,4 @@
-"""A primal-dual interior point method for the sub-QP: seed 003, section 3.1 (LOQO), equations (28)-(47).
+"""A primal-dual interior point method for the sub-QP: PSMO paper, section 3.1 (LOQO), equations (28)-(47).
 
     minimise ½ aᵀQa + pᵀa   s.t.  A a = b (Lagrange multiplier y),  a − g = 0 (z ≥ 0),  a + t = upper (s ≥ 0),  g, t > 0
     optimal:  Qa + p − Aᵀy + s = z,   g∘z = 0,   t∘s = 0

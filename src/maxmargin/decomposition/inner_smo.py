@@ -1,4 +1,4 @@
-"""SMO for the sub-QP (seed 003, section 3.3), with the core's loop: see native/inner_smo.hpp.
+"""SMO for the sub-QP (PSMO paper, section 3.3), with the core's loop: see native/decomposition/inner_smo.hpp.
 
 Two variables of a group at a time, the second chosen by the largest second-order gain; without groups one variable.
 

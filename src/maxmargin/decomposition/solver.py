@@ -1,4 +1,4 @@
-"""Decomposition of the one QP (seed 003, sections 4 and 5): select → tile → inner → rows → update → check.
+"""Decomposition of the one QP (PSMO paper, sections 4 and 5): select → tile → inner → rows → update → check.
 
     minimise ½ βᵀKβ − cᵀβ    lo ≤ β ≤ hi,  Σ_{group} β fixed      β = s∘alpha, see problem/formulations.py
     f = Kβ per sample,  score = c − f

@@ -1,4 +1,4 @@
-"""Which variables the next turn may change (seed 003, section 4.1, after Zanni).
+"""Which variables the next turn may change (PSMO paper, section 4.1, after Zanni).
 
 Take the worst violators in pairs, one that wants to rise and one that wants to fall, until `n_new` are chosen; fill up
 with members of the last working set, those that entered most recently first: free ones, then those at the lower

@@ -1,4 +1,4 @@
-"""Theorem 1 of divide and conquer (seed 000): how far the clusters' solution can be from the optimum.
+"""Theorem 1 of divide and conquer (DC-SVM paper): how far the clusters' solution can be from the optimum.
 
     0 ≤ f(level) − f(optimum) ≤ ½ Σ u_i u_j |K_ij|  over pairs in different clusters        u = upper, C in the paper
 

@@ -1,4 +1,4 @@
-"""Two-step kernel k-means (seed 000, section 3): cluster a sample of the points, then send every point to its centre.
+"""Two-step kernel k-means (DC-SVM paper, section 3): cluster a sample of the points, then send every point to its centre.
 
     μ_c = mean of φ(s) over the sampled points s of cluster c
     ‖φ(x) − μ_c‖² − K(x, x) = offset_c − 2/|c| Σ_{s in c} K(x, s),      offset_c = 1/|c|² Σ_{s, t in c} K(s, t)

@@ -1,4 +1,4 @@
-"""Prediction from a level of divide and conquer: early (6), all (5), and the Bayesian committee machine (seed 000, §4).
+"""Prediction from a level of divide and conquer: early (6), all (5), and the Bayesian committee machine (DC-SVM paper, §4).
 
     early    f(x) = Σ_{i in cluster of x} coef_i K(x, x_i) + b_cluster      the cluster by the rule that training used;
              in a cluster of one class that class, without asking

@@ -1,4 +1,4 @@
-"""Divide and conquer on the one QP (seed 000, Algorithm 1), several problems on the same samples at once.
+"""Divide and conquer on the one QP (DC-SVM paper, Algorithm 1), several problems on the same samples at once.
 
     minimise  f(a) = ½ aᵀQa + pᵀa    0 ≤ a ≤ upper    (and, with an intercept, Σ s a = 0)      see problem/formulations.py
 

@@ -1,4 +1,4 @@
-"""LinearSVC: parameters, labels, fitted attributes. The solvers are in `maxmargin.cutting_plane`."""
+"""LinearSVC: parameters, labels, fitted attributes. The solvers are in `maxmargin.linear`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _core
-from maxmargin.cutting_plane import (
-    SOLVERS,
-    CrammerSinger,
-    Extent,
-    LinearProblem,
-    LinearResult,
-    OneVsRest,
-    TwoClasses,
-    drive,
-    intercept_of,
-    make,
-)
 from maxmargin.data.libsvm import cache_libsvm
 from maxmargin.data.matrix import as_matrix, compacted, far_centre
 from maxmargin.estimators._base import (
@@ -40,6 +28,18 @@ from maxmargin.estimators._base import (
     encoded_classes,
     row_weights,
     transactional,
+)
+from maxmargin.linear import (
+    SOLVERS,
+    CrammerSinger,
+    Extent,
+    LinearProblem,
+    LinearResult,
+    OneVsRest,
+    TwoClasses,
+    drive,
+    intercept_of,
+    make,
 )
 from maxmargin.runtime import Status, thread_count
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from maxmargin.budget.model import Options
-from maxmargin.cutting_plane.bundle import Cuts
 from maxmargin.divide.clustering import Centers
 from maxmargin.divide.early import Committee, Router
+from maxmargin.linear.bundle import Cuts
 from maxmargin.models.container import ModelFileError
 from maxmargin.problem.kernels import Kernel
 

@@ -18,7 +18,6 @@ import numpy as np
 from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH
 from maxmargin.budget.merging import LARGEST_GRID, TABLES
 from maxmargin.budget.model import Options
-from maxmargin.cutting_plane.bundle import Cuts
 from maxmargin.divide.clustering import Centers
 from maxmargin.divide.early import Committee, Router
 from maxmargin.estimators.budget import BudgetSVC
@@ -27,6 +26,7 @@ from maxmargin.estimators.linear import LinearSVC
 from maxmargin.estimators.oneclass import OneClassSVM
 from maxmargin.estimators.svc import SVC, NuSVC
 from maxmargin.estimators.svr import SVR, NuSVR
+from maxmargin.linear.bundle import Cuts
 from maxmargin.models.checks import FLOATS, INTEGERS, PRECISIONS, Check
 from maxmargin.models.container import ModelFileError
 from maxmargin.problem.kernels import NAMES, Kernel

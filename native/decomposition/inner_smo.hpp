@@ -1,0 +1,280 @@
+// SMO on a gathered tile (PSMO paper section 3.3, with second-order selection of the second variable).
+//
+//   minimise ½ βᵀKβ − cᵀβ    lo ≤ β ≤ hi,  Σ_{v in group} β_v fixed          score = c − Kβ
+//   a step on (i, j): β_i += t, β_j −= t, score −= t (K_i − K_j);  i: largest score of those that can rise;
+//   j: of those that can fall, the largest (score_i − score_j)² / (K_ii + K_jj − 2 K_ij)
+//   stop: max_up score − min_low score ≤ tol, the larger of the groups'
+// Without groups a step moves the variable of the largest score² / K_ii among those free to follow it, and together
+// with it the one that then gains most (after Steinwart, Hush & Scovel, JMLR 2011).
+//
+// Cost: two passes of q elements per step, each one fused loop over vectors. Curvatures are kept above a small part of the
+// diagonal (kTau), so duplicate rows (curvature 0) take a long step to a bound instead of dividing by zero; without a
+// diagonal (a kernel of zeros) the step is to the bound. Ends early when a step no longer moves a variable.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "base/matrix.hpp"
+#include "base/simd.hpp"
+
+namespace maxmargin {
+
+struct SmoReport {
+  index_t steps;
+  double violation;
+};
+
+template <class T>
+class InnerSmo {
+ public:
+  // tile[i · ld + j], ld a multiple of the vector width; what lies past column q is finite. score, beta: in and out.
+  InnerSmo(const T* tile, index_t q, index_t ld, double* beta, const double* lo, const double* hi, double* score,
+           const std::int8_t* group, int groups)
+      : tile_(tile), q_(q), ld_(ld), width_((q + L - 1) / L * L), beta_(beta), lo_(lo), hi_(hi), score_out_(score), groups_(groups) {
+    score_.assign(width_, T(0));
+    diagonal_.assign(width_, T(1));
+    floor_.assign(width_, kTau);
+    for (index_t v = 0; v < q; ++v) {
+      score_[v] = T(score[v]);
+      diagonal_[v] = tile[v * ld + v];
+      floor_[v] = std::max(kTau * std::abs(diagonal_[v]), std::numeric_limits<T>::min());
+    }
+    const int sets = std::max(groups, 1);
+    up_.assign(sets, std::vector<T>(width_, -inf));
+    low_.assign(sets, std::vector<T>(width_, inf));
+    group_.assign(group, group + q);
+    for (index_t v = 0; v < q; ++v) flag(v);
+  }
+
+  SmoReport run(double tol, index_t max_steps) {
+    const SmoReport report = groups_ == 0 ? run_free(tol, max_steps) : run_pairs(tol, max_steps);
+    for (index_t v = 0; v < q_; ++v) score_out_[v] = double(score_[v]);
+    return report;
+  }
+
+ private:
+  static constexpr T inf = std::numeric_limits<T>::infinity();
+  static constexpr T kTau = T(1e-12);
+  static constexpr int L = kLanes<T>;
+
+  struct Best {
+    T value;
+    index_t at;
+  };
+
+  // Which way β_v may move, as numbers to add to a score: 0, or an infinity that rules it out.
+  void flag(index_t v) {
+    const int set = groups_ == 0 ? 0 : group_[v];
+    up_[set][v] = beta_[v] < hi_[v] ? T(0) : -inf;
+    low_[set][v] = beta_[v] > lo_[v] ? T(0) : inf;
+  }
+
+  static Best reduce(Vec<T> best, IVec<T> at) {
+    Best b{best[0], index_t(at[0])};
+    for (int l = 1; l < L; ++l)
+      if (best[l] > b.value || (best[l] == b.value && at[l] < b.at)) b = {best[l], index_t(at[l])};
+    return b;
+  }
+  static IVec<T> lane_numbers() {
+    IVec<T> v{};
+    for (int l = 0; l < L; ++l) v[l] = l;
+    return v;
+  }
+  static T smallest(Vec<T> v) {
+    T m = v[0];
+    for (int l = 1; l < L; ++l) m = std::min(m, v[l]);
+    return m;
+  }
+
+  SmoReport run_pairs(double tol, index_t max_steps) {
+    std::vector<Best> top(groups_);
+    std::vector<T> bottom(groups_);
+    for (index_t step = 0;; ++step) {
+      // Largest score that can rise, smallest that can fall; the group with the larger difference goes first.
+      int set = 0;
+      double violation = -1;
+      for (int g = 0; g < groups_; ++g) {
+        if (step == 0 || groups_ == 2) std::tie(top[g], bottom[g]) = scan(g);
+        if (double(top[g].value) - double(bottom[g]) > violation) {
+          violation = double(top[g].value) - double(bottom[g]);
+          set = g;
+        }
+      }
+      if (!(violation > tol) || step >= max_steps) return {step, std::max(violation, 0.0)};
+      const index_t i = top[set].at, j = partner(i, set);
+      if (j < 0) return {step, violation};  // scores that are not numbers
+      const T *ki = tile_ + i * ld_, *kj = tile_ + j * ld_;
+      const double curvature = std::max(0.5 * (double(floor_[i]) + double(floor_[j])),
+                                        double(diagonal_[i]) + double(diagonal_[j]) - 2 * double(ki[j]));
+      const double room_i = hi_[i] - beta_[i], room_j = beta_[j] - lo_[j];
+      const double t = std::min({(double(score_[i]) - double(score_[j])) / curvature, room_i, room_j});
+      const double rises = t == room_i ? hi_[i] : std::min(beta_[i] + t, hi_[i]);
+      const double falls = t == room_j ? lo_[j] : std::max(beta_[j] - t, lo_[j]);
+      if (rises == beta_[i] && falls == beta_[j]) return {step, violation};
+      beta_[i] = rises;
+      beta_[j] = falls;
+      flag(i);
+      flag(j);
+      // Move the scores; in the same pass find the next extremes of the first group.
+      const T* up = up_[0].data();
+      const T* low = low_[0].data();
+      Vec<T> best = splat(-inf), least = splat(inf);
+      IVec<T> at{}, lane = lane_numbers();
+      const Vec<T> tt = splat(T(t));
+      for (index_t v = 0; v < width_; v += L, lane += L) {
+        const Vec<T> s = load(&score_[v]) - tt * (load(ki + v) - load(kj + v));
+        store(&score_[v], s);
+        const Vec<T> rise = s + load(up + v), fall = s + load(low + v);
+        const auto better = rise > best;
+        best = better ? rise : best;
+        at = better ? lane : at;
+        least = fall < least ? fall : least;
+      }
+      top[0] = reduce(best, at);
+      bottom[0] = smallest(least);
+    }
+  }
+
+  std::pair<Best, T> scan(int g) const {
+    Vec<T> best = splat(-inf), least = splat(inf);
+    IVec<T> at{}, lane = lane_numbers();
+    for (index_t v = 0; v < width_; v += L, lane += L) {
+      const Vec<T> s = load(&score_[v]);
+      const Vec<T> rise = s + load(&up_[g][v]), fall = s + load(&low_[g][v]);
+      const auto better = rise > best;
+      best = better ? rise : best;
+      at = better ? lane : at;
+      least = fall < least ? fall : least;
+    }
+    return {reduce(best, at), smallest(least)};
+  }
+
+  // −1 if there is none.
+  index_t partner(index_t i, int set) const {
+    const T* ki = tile_ + i * ld_;
+    const T* low = low_[set].data();
+    const Vec<T> top = splat(score_[i]), kii = splat(diagonal_[i]), own = splat(T(0.5) * floor_[i]);
+    Vec<T> best = splat(-inf);
+    IVec<T> at = splat_index(-1), lane = lane_numbers();
+    for (index_t v = 0; v < width_; v += L, lane += L) {
+      const Vec<T> difference = top - (load(&score_[v]) + load(low + v));
+      const Vec<T> raw = (kii - load(ki + v)) + (load(&diagonal_[v]) - load(ki + v));
+      const Vec<T> least = own + T(0.5) * load(&floor_[v]);
+      const Vec<T> curvature = raw > least ? raw : least;
+      const Vec<T> gain = difference * difference / curvature;
+      const auto better = (difference > Vec<T>{}) & (gain > best);
+      best = better ? gain : best;
+      at = better ? lane : at;
+    }
+    return reduce(best, at).at;
+  }
+
+  SmoReport run_free(double tol, index_t max_steps) {
+    const T *up = up_[0].data(), *low = low_[0].data();
+    std::vector<T> inverse(width_);
+    for (index_t v = 0; v < width_; ++v) inverse[v] = T(1) / std::max(diagonal_[v], floor_[v]);
+    const T *ki = tile_, *kj = tile_;
+    Move last{};
+    for (index_t step = 0;; ++step) {
+      // Move the scores by the last step; in the same pass find the largest gain and the largest violation.
+      Vec<T> best{}, worst{};
+      IVec<T> at{}, lane = lane_numbers();
+      const Vec<T> ti = splat(T(last.i)), tj = splat(T(last.j));
+      for (index_t v = 0; v < width_; v += L, lane += L) {
+        const Vec<T> s = load(&score_[v]) - ti * load(ki + v) - tj * load(kj + v);
+        store(&score_[v], s);
+        const Vec<T> move = gain_of(s, load(up + v), load(low + v));
+        const Vec<T> gain = move * move * load(&inverse[v]);
+        const auto better = gain > best;
+        best = better ? gain : best;
+        at = better ? lane : at;
+        worst = larger(move, worst);
+      }
+      const double violation = -double(smallest(-worst));
+      if (!(violation > tol) || step >= max_steps) return {step, violation};
+      const index_t i = reduce(best, at).at, j = companion(i);
+      last = j == i ? Move{one_step(i, double(score_[i])), 0} : two_steps(i, j);
+      const bool moved = apply(i, last.i);
+      if (!((j != i && apply(j, last.j)) || moved)) return {step, violation};
+      ki = tile_ + i * ld_;
+      kj = tile_ + j * ld_;
+    }
+  }
+
+  struct Move {
+    double i, j;
+  };
+
+  // How far a score is from what its bounds allow; 0 where it cannot be followed.
+  static Vec<T> gain_of(Vec<T> s, Vec<T> up, Vec<T> low) {
+    return larger(larger(s + up, -(s + low)), Vec<T>{});
+  }
+  double one_step(index_t v, double score) const {
+    return std::clamp(score / curvature(v), lo_[v] - beta_[v], hi_[v] - beta_[v]);
+  }
+  double curvature(index_t v) const { return std::max(double(diagonal_[v]), double(floor_[v])); }
+  // Whether that changed anything.
+  bool apply(index_t v, double t) {
+    const double before = beta_[v];
+    beta_[v] = t <= lo_[v] - before   ? lo_[v]
+               : t >= hi_[v] - before ? hi_[v]
+                                      : std::clamp(before + t, lo_[v], hi_[v]);
+    flag(v);
+    return beta_[v] != before;
+  }
+
+  // The variable that gains most beside i: with r its score after i's own step, r² / (K_jj − K_ij² / K_ii), or r² / K_jj
+  // if i stops at a bound. i itself if nobody gains.
+  index_t companion(index_t i) {
+    const T* k = tile_ + i * ld_;
+    const double own = one_step(i, double(score_[i])), a = curvature(i);
+    const bool free = own > lo_[i] - beta_[i] && own < hi_[i] - beta_[i];
+    const Vec<T> t = splat(T(own)), shared = splat(T(free ? 1 / a : 0));
+    up_[0][i] = -inf;
+    low_[0][i] = inf;
+    Vec<T> best{};
+    IVec<T> at = splat_index(i), lane = lane_numbers();
+    for (index_t v = 0; v < width_; v += L, lane += L) {
+      const Vec<T> kv = load(k + v);
+      const Vec<T> move = gain_of(load(&score_[v]) - t * kv, load(&up_[0][v]), load(&low_[0][v]));
+      const Vec<T> gain = move * move / larger(load(&diagonal_[v]) - kv * kv * shared, load(&floor_[v]));
+      const auto better = gain > best;
+      best = better ? gain : best;
+      at = better ? lane : at;
+    }
+    flag(i);
+    return reduce(best, at).at;
+  }
+  static IVec<T> splat_index(index_t i) { return typename Simd<T>::Int(i) - IVec<T>{}; }
+
+  // The best of all moves of two variables within their bounds: the free one, or with one of them at the bound that the
+  // free one breaks and the other following.
+  Move two_steps(index_t i, index_t j) const {
+    const double a = curvature(i), c = curvature(j);
+    const double b = double(tile_[i * ld_ + j]), si = double(score_[i]), sj = double(score_[j]), det = a * c - b * b;
+    const Move least{lo_[i] - beta_[i], lo_[j] - beta_[j]}, most{hi_[i] - beta_[i], hi_[j] - beta_[j]};
+    const auto follow_i = [&](double tj) { return Move{std::clamp((si - b * tj) / a, least.i, most.i), tj}; };
+    const auto follow_j = [&](double ti) { return Move{ti, std::clamp((sj - b * ti) / c, least.j, most.j)}; };
+    if (det <= 1e-12 * a * c) return follow_j(one_step(i, si));
+    const Move wish{(c * si - b * sj) / det, (a * sj - b * si) / det};
+    const Move held{std::clamp(wish.i, least.i, most.i), std::clamp(wish.j, least.j, most.j)};
+    if (held.i == wish.i && held.j == wish.j) return wish;
+    if (held.j == wish.j) return follow_j(held.i);
+    if (held.i == wish.i) return follow_i(held.j);
+    const auto gain = [&](Move t) { return t.i * si + t.j * sj - 0.5 * (a * t.i * t.i + c * t.j * t.j) - b * t.i * t.j; };
+    const Move first = follow_j(held.i), second = follow_i(held.j);
+    return gain(first) >= gain(second) ? first : second;
+  }
+
+  const T* tile_;
+  index_t q_, ld_, width_;  // rows read, their stride, their length in whole vectors
+  double* beta_;
+  const double *lo_, *hi_;
+  double* score_out_;
+  int groups_;
+  std::vector<T> score_, diagonal_, floor_;
+  std::vector<std::vector<T>> up_, low_;
+  std::vector<std::int8_t> group_;
+};
+
+}  // namespace maxmargin

@@ -1,0 +1,109 @@
+// K between the samples of a working set, made from the last one's: members keep their places, only newcomers' rows are
+// computed.
+//
+//   tile[place i · ld + place j] = K(sample i, sample j), ld a multiple of the panel width; columns from the number of
+//   samples on hold finite numbers of no meaning
+#pragma once
+#include "kernel/tile.hpp"
+
+namespace maxmargin {
+
+template <class T>
+struct TileView {
+  const T* data;
+  index_t ld;
+};
+
+template <class T>
+class SquareTile {
+ public:
+  explicit SquareTile(index_t ids) : place_(ids, -1) {}
+
+  // For distinct ids; row[i] is the row of id[i] in the points' matrix. place[i] tells where id[i] stands.
+  TileView<T> make(const Points<T>& points, const index_t* id, const std::vector<index_t>& row, index_t* place,
+                   std::vector<TileScratch<T>>& scratch, int threads) {
+    const index_t count = index_t(row.size());
+    reserve(count);
+    seat(id, count, place);
+    row_at_.resize(count);
+    for (index_t i = 0; i < count; ++i) row_at_[place[i]] = row[i];
+    fresh_row_.clear(), to_.clear();
+    for (index_t p : fresh_) {
+      fresh_row_.push_back(row_at_[p]);
+      to_.push_back(memory_.data() + p * ld_);
+    }
+    if (!fresh_.empty()) {
+      newcomers_.pack(points, fresh_row_.data(), index_t(fresh_.size()));
+      kernel_rows(SampleList<T>{&points, row_at_.data(), count}, newcomers_, to_.data(), scratch, threads);
+      for (T* begin : to_) std::fill(begin + count, begin + ld_, T(0));
+      mirror(count, threads);
+    }
+    return {memory_.data(), ld_};
+  }
+
+ private:
+  // Room for `count` rows, those that are there at their places.
+  void reserve(index_t count) {
+    const index_t ld = (count + kPanel<T> - 1) / kPanel<T> * kPanel<T>;
+    if (ld <= ld_) return;
+    Buffer<T> larger;
+    T* to = larger.ensure(ld * ld);
+    std::fill(to, to + ld * ld, T(0));
+    for (std::size_t p = 0; p < member_.size(); ++p) {
+      const T* from = memory_.data() + index_t(p) * ld_;
+      std::copy(from, from + member_.size(), to + index_t(p) * ld);
+    }
+    std::swap(memory_, larger);
+    ld_ = ld;
+  }
+
+  // Who was in stays, the others take the places that are left, in their order.
+  void seat(const index_t* id, index_t count, index_t* place) {
+    std::vector<index_t> now(count, -1);
+    for (index_t i = 0; i < count; ++i) {
+      const index_t p = place_[id[i]];
+      place[i] = p < count ? p : -1;
+      if (place[i] >= 0) now[p] = id[i];
+    }
+    fresh_.clear();
+    index_t next = 0;
+    for (index_t i = 0; i < count; ++i) {
+      if (place[i] >= 0) continue;
+      while (now[next] >= 0) ++next;
+      now[next] = id[i];
+      place[i] = next;
+      fresh_.push_back(next);
+    }
+    for (index_t i : member_) place_[i] = -1;
+    member_.swap(now);
+    for (index_t i = 0; i < count; ++i) place_[id[i]] = place[i];
+  }
+
+  // The newcomers' rows as columns of the others, a cache line of each newcomer's row at a time.
+  void mirror(index_t count, int threads) {
+    constexpr index_t line = 64 / index_t(sizeof(T));
+    T* tile = memory_.data();
+    is_fresh_.assign(count, 0);
+    for (index_t p : fresh_) is_fresh_[p] = 1;
+    const index_t copies = 4 * index_t(fresh_.size());  // each costs as much as some multiplications
+    for_slices(count, slice_size(count, copies, line), threads, [&](index_t first, index_t last) {
+      for (index_t begin = first; begin < last; begin += line) {
+        index_t others[line], size = 0;
+        for (index_t i = begin; i < std::min(begin + line, last); ++i)
+          if (!is_fresh_[i]) others[size++] = i;
+        for (index_t f : fresh_)
+          for (index_t o = 0; o < size; ++o) tile[others[o] * ld_ + f] = tile[f * ld_ + others[o]];
+      }
+    });
+  }
+
+  Buffer<T> memory_;
+  index_t ld_ = 0;
+  std::vector<index_t> member_, place_;  // the id at each place, and each id's place or -1
+  std::vector<index_t> row_at_, fresh_, fresh_row_;
+  std::vector<char> is_fresh_;
+  std::vector<T*> to_;
+  PackedRows<T> newcomers_;
+};
+
+}  // namespace maxmargin

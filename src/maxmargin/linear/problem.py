@@ -1,0 +1,284 @@
+"""The linear problem that every solver of this folder shares, and its passes over the samples.
+
+    minimise over w, b    ½‖w‖² + C · R(w, b),     R(w, b) = Σ_i weight_i · loss(m_i),   m_i = sign_i (⟨x_i, w⟩ + b)
+
+    hinge           loss(m) = max(0, 1 − m)
+    squared_hinge   loss(m) = max(0, 1 − m)²
+
+The intercept is coordinate d of one vector w of length `size`: a constant feature `bias` (0: there is none), either
+penalised like the rest or, by default, free. A cut (a, b) says R(w) ≥ ⟨a, w⟩ + b for every w; it does not depend on C.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin import _core
+from maxmargin.data.matrix import as_matrix
+from maxmargin.linear.rounding import NONE, UNIT, Bounds, Cut, FloatArray, gamma, without
+
+Pause = Generator[None, None, None]
+
+BLOCK = 1 << 25  # stored values per native call: some 10 ms from memory, under a second from a disk
+HUGE = 150  # decimal digits of products whose squares are finite, with room for sums of them
+
+
+@dataclass
+class Duals:
+    """The dual point that belongs to margins: what changed since the last one, and its sums."""
+
+    rows: NDArray[np.int64]
+    delta: FloatArray
+    band: NDArray[np.int64]
+    slope: FloatArray
+    offset: float
+    risk: float
+    mass: float
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The largest size per feature and the largest norm of a sample."""
+
+    columns: FloatArray
+    norm: float
+
+    @classmethod
+    def of(cls, matrix: _core.Matrix, d: int, threads: int) -> Extent:
+        columns = np.empty(d)
+        square = _core.linear_extents(matrix, columns, threads)
+        return cls(columns, float(np.sqrt(square)) * (1 + gamma(d + 2)))
+
+
+@dataclass
+class LinearProblem:
+    """Samples, labels, weights and loss of one binary problem."""
+
+    X: Any
+    sign: FloatArray
+    weight: FloatArray
+    C: float
+    loss: str = "hinge"
+    bias: float = 0.0
+    penalised: bool = False
+    threads: int = 1
+    centre: FloatArray | None = None  # X holds the user's samples less this; only with a free intercept
+    extent: Extent | None = field(default=None, repr=False)  # measured when not given
+    matrix: _core.Matrix = field(init=False, repr=False)
+    passes: float = field(init=False, default=0.0)  # over X by `outputs`, and the seconds they took
+    pass_seconds: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        self.matrix = as_matrix(self.X)
+        self.sign = np.ascontiguousarray(self.sign, dtype=np.float64)
+        self.weight = np.ascontiguousarray(self.weight, dtype=np.float64)
+        if self.extent is None:
+            self.extent = Extent.of(self.matrix, self.d, self.threads)
+        strength, size = self.C * float(self.weight.sum()), max(self.extent.norm, self.bias)
+        # The largest sums are C·Σ alpha_i x_i; duals of the squared loss grow with the margins, up to √(2C Σ weight)·‖x‖.
+        powers = (1.5, 2.0) if self.loss == "squared_hinge" else (1.0, 1.0)
+        if not powers[0] * np.log10(max(strength, 1.0)) + powers[1] * np.log10(max(size, 1.0)) < HUGE:
+            raise ValueError(
+                f"X has values up to {self.extent.columns.max(initial=0.0):g} and C times the sum of the weights is "
+                f"{strength:g}: their products overflow float64. Scale the features (StandardScaler), or lower C"
+            )
+
+    @property
+    def n(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def d(self) -> int:
+        return int(self.X.shape[1])
+
+    @property
+    def size(self) -> int:
+        return self.d + (self.bias != 0)
+
+    @property
+    def free_intercept(self) -> bool:
+        return self.bias != 0 and not self.penalised
+
+    @property
+    def free(self) -> slice:
+        """Coordinates of w that are not penalised."""
+        return slice(self.d, None) if self.free_intercept else NONE
+
+    @property
+    def bounds(self) -> Bounds:
+        """What a lower bound needs to know."""
+        largest, length = self._reach()
+        if not self.free_intercept:
+            return Bounds(self.C, largest, length)
+        return Bounds(self.C, largest, length, self.free, self._intercepts(), self.bias, self._lightest())
+
+    def _reach(self) -> tuple[FloatArray, float]:
+        """How far one unit of dual moves a cut: per coordinate (free ones: 0), and in norm."""
+        assert self.extent is not None
+        if not self.bias:
+            return self.extent.columns, self.extent.norm
+        feature = self.bias if self.penalised else 0.0
+        return np.append(self.extent.columns, feature), float(np.hypot(self.extent.norm, feature))
+
+    def _intercepts(self) -> int:
+        return 1
+
+    def _lightest(self) -> float:
+        return min(float(self.weight[self.sign > 0].sum()), float(self.weight[self.sign < 0].sum()))
+
+    @property
+    def stored(self) -> int:
+        """Values that one pass reads."""
+        return int(self.X.nnz) if hasattr(self.X, "nnz") else self.n * self.d
+
+    def subset(self, rows: NDArray[np.int64]) -> LinearProblem:
+        """The same problem on some rows, C raised so that the risk keeps its scale."""
+        weight = self.weight[rows]
+        scale = float(self.weight.sum() / weight.sum())
+        return replace(self, X=self.X[rows], sign=self.sign[rows], weight=weight, C=self.C * scale)
+
+    def inner(self, u: FloatArray, v: FloatArray) -> float:
+        """The regulariser's inner product: a free intercept does not count."""
+        return float(without(u, self.free) @ v)
+
+    def zeros(self) -> FloatArray:
+        """The margins of w = 0."""
+        return np.zeros(self.n)
+
+    def rows_per_call(self) -> int:
+        return max(1, BLOCK * self.n // max(self.stored, 1))
+
+    def outputs(self, w: FloatArray, out: FloatArray) -> Pause:
+        """Margins of w into `out`: the one full pass of an iteration. Pauses between blocks of rows."""
+        step = self.rows_per_call()
+        for begin in range(0, self.n, step):
+            end = min(self.n, begin + step)
+            start = time.perf_counter()
+            self.fill(w, begin, end, out)
+            self.pass_seconds += time.perf_counter() - start
+            self.passes += (end - begin) / self.n
+            if end < self.n:
+                yield
+
+    def fill(self, w: FloatArray, begin: int, end: int, out: FloatArray) -> None:
+        """Margins of the rows from begin to end."""
+        shift = float(self.bias * w[-1]) if self.bias else 0.0
+        weights = np.ascontiguousarray(w[: self.d])
+        _core.linear_outputs(self.matrix, weights, shift, self.sign, begin, end, out, self.threads)
+
+    def duals(self, alpha: FloatArray, m: FloatArray, other: FloatArray | None = None, mix: float = 0.0,
+              h: float = 0.0, lazy: float = 0.0, path: FloatArray | None = None) -> Duals:
+        """Set alpha to the duals at margins (1 − mix)·m + mix·other, of the hinge rounded over h; skip small moves."""
+        second = m if other is None else other
+        guess = np.empty(0) if path is None else path
+        return Duals(
+            *_core.linear_duals(self.loss, h, lazy, m, second, mix, self.weight, self.sign, guess, alpha, self.threads)
+        )
+
+    def add(self, a: FloatArray, rows: NDArray[np.int64], delta: FloatArray) -> Generator[None, None, int]:
+        """a ← a − Σ delta_i x̃_i: move a cut by the duals that changed. Returns the additions a term may go through."""
+        step, depth = self.rows_per_call(), 0
+        total = np.zeros(self.d)
+        for begin in range(0, len(rows), step):
+            part = slice(begin, begin + step)
+            depth += _core.linear_add_rows(self.matrix, rows[part], delta[part], total, self.threads)
+            if begin + step < len(rows):
+                yield
+        a[: self.d] -= total
+        if self.bias:
+            a[-1] -= self.bias * float(delta.sum())
+            depth = max(depth, len(rows) if len(rows) < 128 else 24 + len(rows).bit_length())  # NumPy adds in pairs
+        return depth
+
+    def risk(self, m: FloatArray) -> float:
+        return float(_core.linear_advance(self.loss, m, m, 0.0, self.weight, self.threads))
+
+    def advance(self, m: FloatArray, q: FloatArray, k: float) -> float:
+        """m ← m + k·q; the risk there."""
+        return float(_core.linear_advance(self.loss, m, q, k, self.weight, self.threads))
+
+    def value(self, w: FloatArray, risk: float) -> float:
+        return 0.5 * self.inner(w, w) + self.C * risk
+
+    def support(self, m: FloatArray, width: float) -> int:
+        """Samples with a positive loss or within `width` of the margin."""
+        return int(np.count_nonzero((m <= 1 + width) & (self.weight > 0)))
+
+    def published(self, w: FloatArray) -> FloatArray:
+        """w with the intercept that the user gets: the one for samples that `centre` was not taken from, rounded once."""
+        if self.centre is None:
+            return w
+        out: FloatArray = w.copy()
+        out[-1] = exact_dot(w[:-1], self.centre, intercept_of(w, self.centre, self.bias)) / self.bias
+        return out
+
+    def off(self, w: FloatArray) -> float:
+        """How far rounding can take a margin of w: a sum of d products is off by gamma(d) of the sum of their sizes."""
+        largest, length = self._reach()
+        seen = without(w, self.free)
+        reach = min(float(np.abs(seen) @ largest), float(np.sqrt(seen @ seen)) * length)
+        return gamma(self.d + 8) * (1 + reach + float(np.abs(w[self.free]).max(initial=0.0)) * self.bias)
+
+    def doubt(self, w: FloatArray, m: FloatArray, risk: float) -> float:
+        """How far rounding can have taken the objective of w from its true value, m and risk being freshly computed."""
+        risks = self._risk_doubt(m, self.off(w)) + gamma(self.n + 8) * risk
+        return self.C * risks + gamma(self.size + 8) * self.inner(w, w)
+
+    def _risk_doubt(self, m: FloatArray, off: float) -> float:
+        """How far the risk can be when every margin is off by at most `off`."""
+        u = 1 - m
+        near = u > -off
+        if self.loss == "hinge":
+            return off * float(self.weight[near].sum())
+        return off * float(self.weight[near] @ (2 * np.maximum(u[near], 0.0) + off))
+
+
+def intercept_of(w: FloatArray, centre: FloatArray, bias: float) -> float:
+    """The intercept for samples that `centre` has not been taken from."""
+    return -exact_dot(w[:-1], centre, -bias * float(w[-1]))
+
+
+def exact_dot(u: FloatArray, v: FloatArray, plus: float) -> float:
+    """Σ u_j v_j + plus, rounded once: each product is split into two floats that add up to it (Dekker 1971)."""
+    high = 134217729.0  # 2²⁷ + 1: splits 53 bits in two halves
+    product = u * v
+    u_high, v_high = (high * x - (high * x - x) for x in (u, v))
+    u_low, v_low = u - u_high, v - v_high
+    rest = ((u_high * v_high - product) + u_high * v_low + u_low * v_high) + u_low * v_low
+    return math.fsum([*product, *rest, plus])
+
+
+class Sum:
+    """a = −Σ alpha_i sign_i x̃_i, kept up to date as alpha moves, and how far rounding can have taken it (`rounding`)."""
+
+    def __init__(self, problem: LinearProblem) -> None:
+        self.problem = problem
+        self.a = np.zeros(problem.size)
+        self.drift = self._fresh = 0.0  # the last: of a new sum, per unit of dual
+
+    def move(self, rows: NDArray[np.int64], delta: FloatArray, mass: float) -> Pause:
+        """By the duals that changed, to a Σ alpha of `mass`."""
+        depth = yield from self.problem.add(self.a, rows, delta)
+        self.drift += gamma(depth + 4) * float(np.abs(delta).sum()) + 2 * UNIT * mass
+        if not self._fresh:
+            self._fresh = gamma(depth + 6)
+
+    def renew(self, alpha: FloatArray) -> Pause:
+        """Sum up anew."""
+        rows = np.flatnonzero(alpha)
+        self.a[:], self.drift, self._fresh = 0.0, 0.0, 0.0
+        yield from self.move(rows, self.problem.sign[rows] * alpha[rows], float(alpha.sum()))
+
+    def worn(self, mass: float) -> bool:
+        """Whether a new sum of these duals would be much nearer to the truth."""
+        return self.drift > 4 * self._fresh * mass
+
+    def cut(self, offset: float, mass: float) -> Cut:
+        return Cut.of(self.a, offset, mass, self.drift, self.problem.n)

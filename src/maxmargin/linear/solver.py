@@ -1,0 +1,65 @@
+"""Which method for which data, and one call that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from maxmargin.linear.bundle import Cuts
+from maxmargin.linear.certified import Certified, LinearResult
+from maxmargin.linear.descent import Descent
+from maxmargin.linear.newton import Newton
+from maxmargin.linear.ocas import Ocas
+from maxmargin.linear.problem import LinearProblem
+from maxmargin.linear.rounding import FloatArray
+from maxmargin.runtime import Control, run
+
+SOLVERS = ("auto", "ocas", "cpa", "newton", "descent")
+PATIENCE = 60  # turns after which "auto" calls in the cutting planes; the sets it was tuned on need 5 to 30
+NARROW = 128  # features below which a Newton matrix is factorised in no time
+WIDE = 4000  # features beyond which coordinate descent beats a Newton matrix
+
+
+def choose(problem: LinearProblem) -> str:
+    """Coordinate descent for wide data (text) and for fewer rows than features, Newton steps for the rest.
+
+    Sparse rows count by their entries: where factorising the Newton matrix (d³) costs more than the pass over the rows
+    that fills it (Σ entries²), coordinate descent is ahead too.
+    """
+    if problem.size > WIDE or problem.n < problem.size:
+        return "descent"
+    entries = problem.X.nnz / problem.n if sp.issparse(problem.X) else problem.d
+    return "descent" if problem.d >= NARROW and problem.d**3 > problem.n * entries**2 else "newton"
+
+
+def make(
+    problem: LinearProblem, tol: float, solver: str = "auto", *, seed: int = 0, known: Cuts | None = None,
+    start: FloatArray | None = None,
+) -> Any:
+    """The solver object; `known`: cuts of an earlier fit on the same rows, `start`: a point to start from."""
+    name, patience = (choose(problem), PATIENCE) if solver == "auto" else (solver, float("inf"))
+    kinds: dict[str, Callable[[], Certified]] = {
+        "ocas": lambda: Ocas(problem, tol, known=known, start=start),
+        "cpa": lambda: Ocas(problem, tol, optimised=False, known=known, start=start),
+        "newton": lambda: Newton(problem, tol, seed=seed, known=known, start=start, patience=patience),
+        "descent": lambda: Descent(problem, tol, seed=seed, known=known, start=start, patience=patience),
+    }
+    return kinds[name]()
+
+
+def solve(
+    problem: LinearProblem, tol: float, solver: str, control: Control, *, seed: int = 0, known: Cuts | None = None,
+    start: FloatArray | None = None,
+) -> LinearResult:
+    """One binary problem to a relative gap of tol."""
+    return drive(make(problem, tol, solver, seed=seed, known=known, start=start), control)
+
+
+def drive(solver: Any, control: Control) -> LinearResult:
+    """Run a solver object. BLAS sees small matrices only and stays on one thread; the core has its own."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        result: LinearResult = run(solver, control)
+    return result
