@@ -1,14 +1,16 @@
-"""What is known of a point of the QP, and how well float64 lets it be known: multipliers, violation, gap, rounding.
+"""What is known of points of QPs, and how well float64 lets it be known: multipliers, violation, gap, rounding.
 
     f_j = Σ_i β_i K(i, j) is known to about  noise · m_j · Σ_i |β_i| m_i,   |K(i, j)| ≤ m_i m_j,   noise: of one kernel value
 
 For ordinary data that is far below any tolerance. With C, weights or features of many orders of magnitude it is not, and
 then no solver can tell in float64 whether the violation is below tol: what is reported is the violation plus this rounding.
+
+One problem or thousands of small ones: their variables stand one after the other, and sums go by problem.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from maxmargin.problem.formulations import QP, ROUNDING
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 EPSILON = float(np.finfo(np.float64).eps)
@@ -24,77 +27,113 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Point:
-    """β, its f = Kβ per sample, and what follows from them. `known` says whose f is up to date."""
+    """β of one or several QPs of a kind, f = Kβ for every variable, and what follows from them: arrays by problem."""
 
-    qp: QP
-    beta: FloatArray  # halves × samples
+    sign: FloatArray
+    center: FloatArray
+    upper: FloatArray
+    group: NDArray[np.int8]
+    targets: FloatArray  # problems × groups
+    begin: IntArray  # where each problem's variables begin
+    beta: FloatArray
     f: FloatArray
-    known: BoolArray
+    known: BoolArray  # whose f is up to date
+
+    @classmethod
+    def of(cls, qp: QP, beta: FloatArray, f: FloatArray, known: BoolArray | None = None) -> Point:
+        """Of one problem; β has a row per half of the samples, f and known an entry per sample."""
+        halves = len(beta)
+        whose = np.ones(qp.n_variables, bool) if known is None else np.tile(known, halves)
+        start = np.zeros(1, np.int64)
+        state = (beta.ravel(), np.tile(f, halves), whose)
+        return cls(qp.sign, qp.center, qp.upper, qp.group, qp.targets[None, :], start, *state)
+
+    @classmethod
+    def of_several(cls, qps: Sequence[QP], beta: FloatArray, f: FloatArray) -> Point:
+        """Of several problems with one variable per sample and the same groups."""
+        names = ("sign", "center", "upper", "group")
+        arrays = (np.concatenate([getattr(qp, name) for qp in qps]) for name in names)
+        begin = np.cumsum([0, *(qp.n_variables for qp in qps)])[:-1]
+        return cls(*arrays, np.array([qp.targets for qp in qps]), begin, beta, f, np.ones(len(beta), bool))
 
     @property
     def alpha(self) -> FloatArray:
-        return np.asarray((self.qp.sign * self.beta.ravel()) + 0.0)
+        return np.asarray(self.sign * self.beta + 0.0)
 
     @property
     def score(self) -> FloatArray:
-        return np.asarray(self.qp.center - np.tile(self.f, len(self.beta)))
+        return np.asarray(self.center - self.f)
+
+    def total(self, terms: FloatArray) -> FloatArray:
+        """Sums by problem."""
+        if len(self.begin) == 1:  # pairwise, and so more accurate than reduceat
+            return np.asarray(np.sum(terms, keepdims=True))
+        return np.asarray(np.add.reduceat(terms, self.begin))
 
     def movable(self) -> tuple[BoolArray, BoolArray]:
         """Which variables' β can grow, and which can shrink, of those that are known."""
-        signed = self.qp.sign * self.qp.upper
-        beta, known = self.beta.ravel(), np.tile(self.known, len(self.beta))
-        return (beta < np.maximum(signed, 0.0)) & known, (beta > np.minimum(signed, 0.0)) & known
-
-    def multipliers(self) -> FloatArray:
-        """Each group's b: the mean score of its free variables, or else the middle of what its bounds allow."""
-        score, (up, low) = self.score, self.movable()
-        b = np.zeros(len(self.qp.targets))
-        for g in range(len(b)):
-            rise, fall = up & (self.qp.group == g), low & (self.qp.group == g)
-            free = score[rise & fall]
-            if len(free):
-                b[g] = free[0] + (free - free[0]).mean()
-                continue
-            ends = [x for x in (score[rise].max(initial=-np.inf), score[fall].min(initial=np.inf)) if np.isfinite(x)]
-            b[g] = ends[0] + 0.5 * (ends[-1] - ends[0]) if ends else 0.0
-        return b
+        signed = self.sign * self.upper
+        up, low = self.beta < np.maximum(signed, 0.0), self.beta > np.minimum(signed, 0.0)
+        return up & self.known, low & self.known
 
     def extremes(self, rounding: FloatArray | float = 0.0) -> FloatArray:
         """(max_up of group 0, of 1, min_low of 0, of 1): the largest score that can be followed up, the least down.
 
-        With `rounding` the worst that they can be when each sample's f is off by that.
+        With `rounding` the worst that they can be when f is off by that.
         """
         score, (up, low) = self.score, self.movable()
-        off = np.tile(rounding, len(self.beta)) if isinstance(rounding, np.ndarray) else rounding
-        above, below = np.where(up, score + off, -np.inf), np.where(low, score - off, np.inf)
-        groups = [self.qp.group == g for g in range(2)]
-        return np.array([above[m].max(initial=-np.inf) for m in groups] + [below[m].min(initial=np.inf) for m in groups])
+        above, below = np.where(up, score + rounding, -np.inf), np.where(low, score - rounding, np.inf)
+        mine = [self.group == g for g in range(2)]
+        tops = [np.maximum.reduceat(np.where(m, above, -np.inf), self.begin) for m in mine]
+        bottoms = [np.minimum.reduceat(np.where(m, below, np.inf), self.begin) for m in mine]
+        return np.stack([*tops, *bottoms], axis=1)
 
-    def dual(self) -> float:
+    def multipliers(self) -> FloatArray:
+        """Each group's b: the mean score of its free variables, or else the middle of what its bounds allow."""
+        score, (up, low), e = self.score, self.movable(), self.extremes()
+        b = np.zeros(self.targets.shape)
+        sizes = np.diff(np.append(self.begin, len(score)))
+        for g in range(b.shape[1]):
+            top, bottom = e[:, g], e[:, 2 + g]
+            free = up & low & (self.group == g)
+            near = np.where(np.isfinite(top), top, 0.0)  # the mean of differences is more accurate than that of scores
+            number = self.total(free.astype(np.float64))
+            mean = near + self.total(np.where(free, score - np.repeat(near, sizes), 0.0)) / np.maximum(number, 1.0)
+            some = np.where(np.isfinite(top), top, np.where(np.isfinite(bottom), bottom, 0.0))
+            other = np.where(np.isfinite(bottom), bottom, some)
+            b[:, g] = np.where(number > 0, mean, some + 0.5 * (other - some))
+        return b
+
+    def dual(self) -> FloatArray:
         """cᵀβ − ½ βᵀKβ: a lower bound on the primal objective, and what a turn raises."""
-        return float(np.vdot(self.qp.center, self.beta.ravel()) - 0.5 * self.beta.sum(axis=0) @ self.f)
+        return np.asarray(self.total(self.center * self.beta) - 0.5 * self.total(self.beta * self.f))
 
-    def gap(self, multipliers: FloatArray) -> float:
+    def gap(self, multipliers: FloatArray) -> FloatArray:
         """Primal minus dual as a sum of terms none of which is negative: no cancellation."""
-        b = multipliers[self.qp.group] if len(multipliers) else 0.0
-        short = self.qp.sign * (self.score - b)
-        alpha = self.alpha
-        return float(np.sum(np.where(short > 0, (self.qp.upper - alpha) * short, -alpha * short)))
+        b: FloatArray | float = 0.0
+        if multipliers.shape[1]:
+            problem = np.repeat(np.arange(len(self.begin)), np.diff(np.append(self.begin, len(self.beta))))
+            b = multipliers[problem, self.group]
+        short, alpha = self.sign * (self.score - b), self.alpha
+        return self.total(np.where(short > 0, (self.upper - alpha) * short, -alpha * short))
 
     def missed(self) -> BoolArray:
-        """Which groups' sums miss their targets by more than adding them up explains."""
-        signed, qp = self.beta.ravel(), self.qp
-        sums = [(signed[qp.group == g], target) for g, target in enumerate(qp.targets)]
-        off = [abs(float(np.sum(s, dtype=np.longdouble) - t)) > 4 * ROUNDING * np.abs(s).sum() for s, t in sums]
-        return np.array(off, bool)
+        """Of each problem, whether a group's sum misses its target by more than adding it up explains."""
+        off = np.zeros(len(self.begin), bool)
+        for g in range(self.targets.shape[1]):
+            mine = np.where(self.group == g, self.beta, 0.0)
+            sums = np.add.reduceat(mine.astype(np.longdouble), self.begin)
+            off |= np.abs(sums - self.targets[:, g]).astype(np.float64) > 4 * ROUNDING * self.total(np.abs(mine))
+        return off
 
 
-def violation_of(qp: QP, e: FloatArray) -> float:
-    """(72) from the extremes; without groups a score of 0 is the other side. A group that cannot move violates nothing."""
-    if not len(qp.targets):
-        return float(max(e[0], -e[2], 0.0))
-    gaps = [float(e[g] - e[2 + g]) for g in range(len(qp.targets))]
-    return max([0.0, *(gap for gap in gaps if math.isfinite(gap))])
+def violations(targets: int, e: FloatArray) -> FloatArray:
+    """(72) from the extremes, a row per problem; without groups a score of 0 is the other side. A group that cannot move
+    violates nothing."""
+    if not targets:
+        return np.asarray(np.maximum(np.maximum(e[:, 0], -e[:, 2]), 0.0))
+    gaps = e[:, :targets] - e[:, 2 : 2 + targets]
+    return np.asarray(np.where(gaps == -np.inf, 0.0, gaps).max(axis=1, initial=0.0))  # NaN if one is
 
 
 class Progress:

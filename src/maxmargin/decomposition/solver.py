@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.decomposition.ending import EPSILON, Point, Progress, violation_of
+from maxmargin.decomposition.ending import EPSILON, Point, Progress, violations
 from maxmargin.decomposition.inner import solve_tile
 from maxmargin.decomposition.working_set import (
     MB,
@@ -281,7 +281,7 @@ class Decomposition:
         with _clock(self.timings, "start"):
             state = (self.center, self.lo, self.hi, self.beta, self.group, self.f)
             self.part = self.kernel.part(*state, self._bytes_for_rows())
-            self.dual = self._point().dual()
+            self.dual = float(self._point().dual()[0])
         if not np.isfinite(self.dual):
             raise Overflow
         return self._look(), Progress(self.dual)
@@ -321,10 +321,10 @@ class Decomposition:
         spread = float(np.sqrt(np.sum(np.square(coef * self.kernel.magnitude))))
         if 4 * self.kernel.noise * float(np.max(self.kernel.magnitude)) * spread <= 0.25 * tol:
             return True
-        point = self._point()
+        self._point()  # brings f up to date
         ids = np.unique(np.linspace(0, self.qp.n - 1, max(1, min(AUDITED, self.qp.n // 16))).astype(np.int64))
         support = np.flatnonzero(coef)
-        error = np.abs(self.kernel.wider().sum(ids, support, coef[support]) - point.f[ids]).max(initial=0.0)
+        error = np.abs(self.kernel.wider().sum(ids, support, coef[support]) - self.f[ids]).max(initial=0.0)
         return bool(2 * error <= 0.5 * tol)
 
     def _known_violation(self, point: Point) -> float:
@@ -332,15 +332,18 @@ class Decomposition:
         rounding: FloatArray | float = 0.0
         if self.kernel.dtype == np.float64:
             m = self.kernel.magnitude
-            rounding = self.kernel.noise * m * float(np.sum(np.abs(self.beta).sum(axis=0) * m))
-            if 2 * np.max(rounding) <= self.options.tol:
-                rounding = 0.0
-        return violation_of(self.qp, self._reduced(point.extremes(rounding)))
+            each = self.kernel.noise * m * float(np.sum(np.abs(self.beta).sum(axis=0) * m))
+            if 2 * np.max(each) > self.options.tol:
+                rounding = np.tile(np.broadcast_to(each, self.qp.n), self.halves)
+        return self._violation(self._reduced(point.extremes(rounding)[0]))
+
+    def _violation(self, extremes: FloatArray) -> float:
+        return float(violations(len(self.qp.targets), extremes[None, :])[0])
 
     def _point(self, known: NDArray[np.bool_] | None = None) -> Point:
         if self.part is not None:
             self.f[self.part.active] = self.part.f
-        return Point(self.qp, self.beta, self.f, np.ones(self.qp.n, bool) if known is None else known)
+        return Point.of(self.qp, self.beta, self.f, known)
 
     def _look(self) -> FloatArray:
         """(max_up per group, min_low per group) over the active samples of all ranks; keeps the violation."""
@@ -348,7 +351,7 @@ class Decomposition:
         if np.isnan(mine).any():
             raise Overflow
         extremes = self._reduced(mine)
-        self.violation = violation_of(self.qp, extremes)
+        self.violation = self._violation(extremes)
         return extremes
 
     def _reduced(self, mine: FloatArray) -> FloatArray:
@@ -428,7 +431,7 @@ class Decomposition:
                 self.left += [(some, now)] + ([(ids[end:], then)] if end < len(ids) else [])
             yield None
         with _clock(self.timings, "shrink"):
-            extremes = self._reduced(self._point().extremes())
+            extremes = self._reduced(self._point().extremes()[0])
             ids = np.sort(np.concatenate([ids for ids, _ in self.left]))
             back = self._can_move(ids, extremes)
             took = ids[back]
@@ -463,7 +466,7 @@ class Decomposition:
 
     def result(self, status: Status) -> DualResult:
         point = self._point(self._completed(status))
-        multipliers = point.multipliers()
+        multipliers = point.multipliers()[0]
         result = DualResult(
             status=status,
             n_support=int(np.count_nonzero(self.beta.any(axis=0))),
@@ -475,8 +478,8 @@ class Decomposition:
         )
         if point.known.all():
             result.violation = self._known_violation(point)
-            result.gap = point.gap(multipliers)
-            result.objective = point.dual() + result.gap
+            result.gap = float(point.gap(multipliers[None, :])[0])
+            result.objective = float(point.dual()[0]) + result.gap
             if not np.isfinite([result.violation, result.objective]).all():
                 raise TooLargeError(self.kernel.describe(), float(self.qp.upper.max()))
         result.status = settled(status, result.violation, self.options.tol)
