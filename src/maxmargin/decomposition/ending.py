@@ -51,10 +51,11 @@ class Point:
     @classmethod
     def of_several(cls, qps: Sequence[QP], beta: FloatArray, f: FloatArray) -> Point:
         """Of several problems with one variable per sample and the same groups."""
-        names = ("sign", "center", "upper", "group")
-        arrays = (np.concatenate([getattr(qp, name) for qp in qps]) for name in names)
+        sign, center, upper = (np.concatenate([getattr(qp, name) for qp in qps]) for name in ("sign", "center", "upper"))
+        group = np.concatenate([qp.group for qp in qps])
         begin = np.cumsum([0, *(qp.n_variables for qp in qps)])[:-1]
-        return cls(*arrays, np.array([qp.targets for qp in qps]), begin, beta, f, np.ones(len(beta), bool))
+        targets = np.array([qp.targets for qp in qps])
+        return cls(sign, center, upper, group, targets, begin, beta, f, np.ones(len(beta), bool))
 
     @property
     def alpha(self) -> FloatArray:
@@ -91,9 +92,9 @@ class Point:
     def multipliers(self) -> FloatArray:
         """Each group's b: the mean score of its free variables, or else the middle of what its bounds allow."""
         score, (up, low), e = self.score, self.movable(), self.extremes()
-        b = np.zeros(self.targets.shape)
+        b: FloatArray = np.zeros(self.targets.shape)
         sizes = np.diff(np.append(self.begin, len(score)))
-        for g in range(b.shape[1]):
+        for g in range(self.targets.shape[1]):
             top, bottom = e[:, g], e[:, 2 + g]
             free = up & low & (self.group == g)
             near = np.where(np.isfinite(top), top, 0.0)  # the mean of differences is more accurate than that of scores
