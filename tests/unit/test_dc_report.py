@@ -194,7 +194,8 @@ def test_a_callback_is_heard_while_all_threads_are_busy():
     assert model.status_ in ("callback", "stalled")
 
 
-def test_one_bar_shows_stage_level_and_clusters(capsys):
+def test_one_bar_shows_stage_level_and_clusters(capsys, monkeypatch):
+    monkeypatch.setattr("maxmargin.runtime.progress.interactive", lambda: True)
     X, y = moons()
     DCSVC(**PLAN, verbose=True).fit(X, y)
     shown = capsys.readouterr().err

@@ -239,8 +239,8 @@ def _name(source: Source) -> str:
     return os.fspath(source) if isinstance(source, (str, os.PathLike)) else str(getattr(source, "name", ""))
 
 
-def _format(source: Source, format: str | None) -> tuple[str, Any]:
-    """Name and module of a format."""
+def format_of(source: Source, format: str | None = None) -> str:
+    """The name of the format in which a file is read or written: the one given, or by the file's name."""
     if format is None:
         suffixes = PurePath(_name(source)).suffixes
         if suffixes and suffixes[-1] in _PACKERS:
@@ -248,7 +248,13 @@ def _format(source: Source, format: str | None) -> tuple[str, Any]:
         format = _SUFFIXES.get(suffixes[-1] if suffixes else "", "libsvm")
     if format not in _FORMATS:
         raise ValueError(f"format={format!r} must be one of {', '.join(_FORMATS)}, or None to go by the name")
-    return format, _FORMATS[format]
+    return format
+
+
+def _format(source: Source, format: str | None) -> tuple[str, Any]:
+    """Name and module of a format."""
+    name = format_of(source, format)
+    return name, _FORMATS[name]
 
 
 def _checked(X: Any, y: Any, query_id: Any, format: str) -> tuple[Any, Any, Any]:

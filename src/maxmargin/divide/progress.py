@@ -6,19 +6,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from maxmargin.divide.model import STAGES
+from maxmargin.runtime import progress
 
 Row = dict[str, float]
 
 
 @contextmanager
 def progress_bar(show: bool | int, title: str) -> Iterator[Callable[[Row], None]]:
-    """Within: a function that shows a turn of DivideAndConquer. A tqdm bar on stderr, or nothing."""
+    """Within: a function that shows a turn of DivideAndConquer. A bar or lines on stderr, or nothing."""
     if not show:
         yield lambda row: None
         return
-    from tqdm.auto import tqdm
-
-    with tqdm(desc=title, unit="QP", dynamic_ncols=True) as bar:
+    with progress.bar(title, "QP") as bar:
 
         def update(row: Row) -> None:
             stage = STAGES[int(row["stage"])]

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
+from maxmargin.runtime import progress
 from maxmargin.runtime.deadline import Deadline
 from maxmargin.runtime.interrupt import deferred_interrupt
 from maxmargin.runtime.result import Progress, Result, Status, Turn
@@ -130,17 +131,15 @@ def run(solver: Solver[ResultT], control: Control) -> ResultT:
 
 @contextmanager
 def _progress(control: Control, measure: Callable[[], Progress] | None) -> Iterator[Callable[[Row | None], None]]:
-    """Within: a function that shows a step, a turn or none. A tqdm bar on stderr when verbose, else nothing.
+    """Within: a function that shows a step, a turn or none. A bar or lines on stderr when verbose, else nothing.
 
     The bar counts turns, or what `measure` says.
     """
     if not control.verbose:
         yield lambda row: None
         return
-    from tqdm.auto import tqdm
-
     total = control.max_iter if control.max_iter >= 0 else None
-    with tqdm(total=total, desc=control.title, unit="it", dynamic_ncols=True) as bar:
+    with progress.bar(control.title, "it", total, control.begun) as bar:
 
         def show(row: Row | None) -> None:
             if row is not None:

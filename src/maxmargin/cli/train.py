@@ -1,0 +1,113 @@
+"""`maxmargin train`: a data file in, a model file out."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import maxmargin
+from maxmargin.cli import cv, engines, samples
+from maxmargin.cli.console import Console, code_of
+from maxmargin.runtime import deferred_interrupt
+
+EXAMPLES = (
+    ("maxmargin train train.svm", "an RBF machine into train.svm.model"),
+    ("maxmargin train -c 10 -g 0.5 --max-time 60 train.svm model.mxm", "the best model of a minute, and its gap"),
+    ("maxmargin train -t 0 --json train.svm linear.mxm", "a linear machine, the outcome as JSON"),
+    ("maxmargin train -s 3 -c 10 --label price prices.csv prices.mxm", "regression from a table"),
+    ("maxmargin train -s 0 -t 2 -c 10 -w1 2 -w-1 1 -q --format libsvm train.svm for-svm-predict.model", "for svm-predict"),
+    ("maxmargin train -v 5 -c 10 train.svm", "five-fold cross-validation, no model"),
+)
+
+
+def add_options(parser: argparse.ArgumentParser, like_libsvm: bool = False) -> None:
+    parser.add_argument("data", metavar="DATA", help="file of samples; - is standard input")
+    parser.add_argument("model", metavar="MODEL", nargs="?", help="file to write; default: DATA.model in this folder")
+    engines.add_options(parser, "exact" if like_libsvm else "auto")
+    parser.add_argument("-v", "--folds", type=int, metavar="N", help="cross-validation with N folds instead of a model")
+    parser.add_argument("--format", choices=("maxmargin", "libsvm", "liblinear"),
+                        default="libsvm" if like_libsvm else "maxmargin",
+                        help="of MODEL; only maxmargin's own holds status and gap (default: %(default)s)")
+    samples.add_options(parser)
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    if args.folds is not None:
+        return cv.run(args, console)
+    path = _target(args)
+    found = cv.read(args)
+    engine, why = engines.chosen(args, found, args.format)
+    machine = engines.built(args, engine, found, console)
+    _check_format(machine, args.format, found)
+    with deferred_interrupt() as interrupted:  # to the end: a model that was reached is written
+        console.note(f"engine {engine} ({type(machine).__name__}): {why}")
+        with console.warnings_as_notes():
+            machine.fit(found.X, found.y)
+        machine.set_params(verbose=False)  # whoever loads it did not ask for a bar
+        maxmargin.save(machine, path, format=args.format)
+        values = outcome(machine) | {"engine": engine, "reason": why, "data": found.summary(), "format": args.format}
+        console.results([*lines(machine), f"model: {path}"], {"command": "train", "model": str(path), **values})
+        return code_of(machine.status_, interrupted.is_set())
+
+
+def _target(args: argparse.Namespace) -> Path:
+    """Where the model goes; a folder that is not there is found out before the work, not after it."""
+    if args.model is None and args.data == "-":
+        raise ValueError("DATA is standard input, so MODEL must be named: maxmargin train - MODEL")
+    path = Path(args.model or f"{Path(args.data).name}.model")
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise ValueError(f"the model cannot be written to {path}: a folder, or its folder is not there or not writable")
+    return path
+
+
+def _check_format(machine: Any, format: str, found: samples.Samples) -> None:
+    """What the format cannot hold is found out before the work."""
+    if format == "libsvm" and machine.kernel == "laplacian":
+        raise ValueError("LIBSVM's format has no laplacian kernel: use --format maxmargin")
+    if format != "maxmargin" and hasattr(machine, "class_weight") and found.y is not None and found.y.dtype.kind not in "iu":
+        raise ValueError(f"{format}'s format knows classes that are whole numbers only: use --format maxmargin")
+
+
+def outcome(machine: Any) -> dict[str, Any]:
+    """What a fit says of itself, for --json."""
+    size = getattr(machine, "support_vectors_", None)
+    return {
+        "machine": type(machine).__name__,
+        "status": machine.status_,
+        "objective": machine.objective_,
+        "gap": machine.dual_gap_,
+        "relative_gap": relative_gap(machine),
+        "violation": getattr(machine, "kkt_violation_", math.nan),
+        "support_vectors": None if size is None else len(getattr(machine, "support_", size)),
+        "turns": int(np.sum(machine.n_iter_)) if hasattr(machine, "n_iter_") else None,
+        "seconds": machine.timings_.get("total", math.nan),
+        "timings": machine.timings_,
+        "parameters": {name: value for name, value in machine.get_params(deep=False).items() if name != "callback"},
+        "version": maxmargin.__version__,
+    }
+
+
+def relative_gap(machine: Any) -> float:
+    return float(machine.dual_gap_ / max(abs(machine.objective_), np.finfo(float).tiny))
+
+
+def lines(machine: Any) -> list[str]:
+    """The same in words."""
+    values = outcome(machine)
+    ended = {"converged": "converged", "completed": "all passes made", "early": "stopped at a level, as asked",
+             "unknown": "of another program, how it ended is not known"}  # fmt: skip
+    took = "" if math.isnan(values["seconds"]) else f", {values['seconds']:.3g} s"
+    out = [f"{values['machine']}: {ended.get(machine.status_, f'NOT CONVERGED ({machine.status_})')}{took}"]
+    if math.isfinite(machine.dual_gap_):
+        proven = f"at most {machine.dual_gap_:.3g} above the optimum, {values['relative_gap']:.2g} of it"
+        out.append(f"objective {machine.objective_:.10g}, {proven}")
+    elif math.isfinite(machine.objective_):
+        out.append(f"objective {machine.objective_:.10g}, without a bound on the optimum")
+    if values["support_vectors"] is not None:
+        out.append(f"Total nSV = {values['support_vectors']}")
+    return out

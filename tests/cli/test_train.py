@@ -1,0 +1,262 @@
+"""`maxmargin train` and `cv` as a user runs them: models, engines, limits, exit codes, and LIBSVM's spelling."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import maxmargin as mm
+from maxmargin import data
+from maxmargin.cli.libsvm_words import translated
+
+
+def test_a_model_is_what_the_library_fits(maxmargin, folder) -> None:
+    done = maxmargin("train", "-c", 10, "-g", 0.5, "train.svm", "model.mxm")
+    assert done.code == 0
+    model = mm.load(folder / "model.mxm")
+    X, y = data.load(folder / "train.svm")
+    same = mm.SVC(C=10, gamma=0.5).fit(X, y.astype(int))
+    assert (model.decision_function(X) == same.decision_function(X)).all()
+    assert model.status_ == "converged" and model.dual_gap_ == same.dual_gap_ and model.verbose is False
+    assert f"Total nSV = {len(model.support_)}" in done.out and "SVC: converged" in done.out
+
+
+def test_defaults_are_those_of_svm_train(maxmargin, folder) -> None:
+    assert maxmargin("train", "train.svm").code == 0
+    model = mm.load(folder / "train.svm.model")
+    assert (model.C, model._gamma, model.kernel, model.tol) == (1.0, 1 / 4, "rbf", 1e-3)
+
+
+@pytest.mark.parametrize(("number", "name", "kind"), [
+    (0, "svc", "SVC"), (1, "nu-svc", "NuSVC"), (2, "one-class", "OneClassSVM"), (3, "svr", "SVR"), (4, "nu-svr", "NuSVR"),
+])  # fmt: skip
+def test_machines_by_number_and_by_name(maxmargin, folder, number, name, kind) -> None:
+    assert maxmargin("train", "-s", number, "-n", 0.3, "-p", 0.2, "train.svm", "a").code == 0
+    assert maxmargin("train", "--machine", name, "--nu", 0.3, "--epsilon", 0.2, "train.svm", "b").code == 0
+    assert type(mm.load("a")).__name__ == kind
+    # but for the times that it took
+    assert (mm.load("a").dual_coef_ == mm.load("b").dual_coef_).all()
+
+
+def test_every_option_of_libsvm_reaches_the_machine(maxmargin, folder) -> None:
+    words = "-s 0 -t 1 -d 2 -g 0.7 -r -1e-1 -c 3 -m 50 -e 0.01 -h 0 -w1 2 -w-1 0.5 -b 0 -q"
+    done = maxmargin("train", *words.split(), "train.svm", "m.mxm")
+    assert (done.code, done.err) == (0, "")
+    model = mm.load("m.mxm")
+    given = {"kernel": "poly", "degree": 2, "gamma": 0.7, "coef0": -0.1, "C": 3, "cache_size": 50, "tol": 0.01,
+             "shrinking": False, "class_weight": {1: 2.0, -1: 0.5}}  # fmt: skip
+    assert {name: model.get_params()[name] for name in given} == given
+
+
+@pytest.mark.parametrize(("number", "kernel"), [(0, "linear"), (1, "poly"), (2, "rbf"), (3, "sigmoid")])
+def test_kernels_by_number(maxmargin, folder, number, kernel) -> None:
+    assert maxmargin("train", "--engine", "exact", "-t", number, "train.svm", "m").code == 0
+    assert mm.load("m").kernel == kernel
+
+
+def test_a_kernel_matrix_in_libsvm_text(maxmargin, folder) -> None:
+    X, y = data.load("train.svm")
+    T, z = data.load("test.svm", n_features=4)
+    K, L = (np.exp(-0.25 * ((A.toarray()[:, None] - X.toarray()) ** 2).sum(-1)) for A in (X, T))
+    for name, gram, labels in (("gram.svm", K, y), ("test-gram.svm", L, z)):
+        data.save(name, np.c_[np.arange(1, len(gram) + 1), gram], labels, zero_based=True)
+    assert maxmargin("train", "-t", 4, "gram.svm", "m").code == 0
+    plain = mm.SVC(gamma=0.25).fit(X, y.astype(int))
+    assert mm.load("m").objective_ == pytest.approx(plain.objective_, rel=1e-3)
+    done = maxmargin("predict", "test-gram.svm", "m", "out")
+    assert done.code == 0 and (np.loadtxt("out") == plain.predict(T)).mean() > 0.98
+    data.save("gram.svm", np.c_[np.arange(len(K), 0, -1), K], y, zero_based=True)
+    wrong = maxmargin("train", "-t", 4, "gram.svm", "m")
+    assert wrong.code == 2 and "row i must begin with 0:i" in wrong.err
+
+
+# ---- engines ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("words", "kind", "why"), [
+    ("train.svm", "SVC", "250 rows × 4 features, 81% not zero"),
+    ("-t 0 train.svm", "LinearSVC", "linear kernel"),
+    ("-t 0 three.svm", "LinearSVC", "3 classes, one against the rest"),
+    ("-t 0 --format libsvm train.svm", "SVC", "LIBSVM's format"),
+    ("--engine dc --early --seed 1 train.svm", "DCSVC", "asked for"),
+    ("--engine dc -s 3 train.svm", "DCSVR", "asked for"),
+    ("--engine budget --budget 20 --epochs 2 train.svm", "BudgetSVC", "asked for"),
+])  # fmt: skip
+def test_engines_are_chosen_and_say_why(maxmargin, folder, words, kind, why) -> None:
+    done = maxmargin("train", *words.split(), "m")
+    assert done.code == 0
+    assert re.search(rf"^engine \w+ \({kind}\): .*{re.escape(why)}", done.err, flags=re.M)
+    assert type(mm.load("m")).__name__ == kind
+
+
+def test_many_rows_go_to_divide_and_conquer_and_wide_sparse_ones_get_a_hint(maxmargin, folder, monkeypatch) -> None:
+    monkeypatch.setattr("maxmargin.cli.engines.MANY_ROWS", 249)
+    assert "engine dc (DCSVC)" in maxmargin("train", "train.svm").err
+    assert "engine exact (NuSVC)" in maxmargin("train", "-s", 1, "train.svm").err
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    (folder / "text.svm").write_text("1 1:1 20000:1\n-1 2:1\n" * 5)
+    assert "try -t 0" in maxmargin("train", "text.svm").err
+
+
+@pytest.mark.parametrize(("words", "trouble"), [
+    ("--engine linear train.svm m", "--engine linear has no rbf kernel: say -t 0"),
+    ("--engine dc -s 1 train.svm m", "--engine dc has no nu-svc"),
+    ("--engine budget -t 0 train.svm m", "rbf kernel only"),
+    ("--engine budget --early train.svm m", "--early has no meaning for BudgetSVC"),
+    ("--engine dc --format libsvm train.svm m", "no place for models of --engine dc"),
+    ("-c -1 train.svm m", "C=-1.0 must be a number"),
+    ("-g x train.svm m", "'x' is no number"),
+    ("-t 7 train.svm m", "'7' is no kernel"),
+    ("-s 5 train.svm m", "'5' is no machine"),
+    ("-b 1 train.svm m", "there are no probabilities"),
+    ("nothing.svm m", "nothing.svm: No such file or directory"),
+    ("train.svm nowhere/m", "the model cannot be written to nowhere/m"),
+    ("prices.csv m", "which are no classes: say -s 3"),
+    ("--label nobody prices.csv m", "label='nobody'"),
+    ("broken.svm m", "broken.svm, line 2, column 4"),
+    ("empty.svm m", "empty.svm has no samples"),
+    ("- ", "MODEL must be named"),
+    ("--format libsvm --kernel laplacian train.svm m", "no laplacian kernel"),
+    ("-v 1 train.svm", "-v 1: the number of folds"),
+])  # fmt: skip
+def test_bad_input_is_told_and_leaves_nothing(maxmargin, folder, words, trouble) -> None:
+    (folder / "broken.svm").write_text("1 1:2\n-1 1:x\n")
+    (folder / "empty.svm").write_text("")
+    before = sorted(folder.rglob("*"))
+    done = maxmargin("train", *words.split())
+    assert (done.code, done.out) == (2, "")
+    assert trouble in done.err and "Traceback" not in done.err
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_options_that_a_machine_has_not_are_ignored_with_a_note(maxmargin, folder) -> None:
+    done = maxmargin("train", "-s", 2, "-c", 10, "train.svm", "m")
+    assert done.code == 0 and "note: -c has no meaning for OneClassSVM" in done.err
+    done = maxmargin("train", "-w7", 2, "train.svm", "m")
+    assert done.code == 0 and "warning: class 7 of -w7 is not in the data" in done.err
+
+
+# ---- how a run ends ---------------------------------------------------------------------------------------------
+
+
+def test_not_converged_is_1_and_the_model_has_its_gap(maxmargin, folder) -> None:
+    done = maxmargin("train", "-t", 0, "--max-time", 1e-9, "train.svm", "m.mxm")
+    assert done.code == 1
+    assert "NOT CONVERGED (max_time)" in done.out and "warning: LinearSVC stopped before" in done.err
+    model = mm.load("m.mxm")
+    assert model.status_ == "max_time" and model.dual_gap_ > 0
+    shown = maxmargin("info", "m.mxm")
+    assert shown.code == 0 and "NOT CONVERGED (max_time)" in shown.out and f"at most {model.dual_gap_:.3g}" in shown.out
+
+
+def test_ctrl_c_is_130_and_the_best_model_is_written(folder) -> None:
+    rng = np.random.default_rng(0)
+    data.save("hard.svm", rng.normal(size=(3000, 3)), rng.choice([-1, 1], 3000))  # nothing to learn: it takes minutes
+    command = [sys.executable, "-m", "maxmargin", "train", "-c", "1e6", "-e", "1e-9", "hard.svm", "m.mxm"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr.readline().startswith("engine exact")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    assert "NOT CONVERGED (interrupted)" in out and "Traceback" not in err
+    assert mm.load("m.mxm").status_ == "interrupted" and not list(folder.glob("*.part"))
+
+
+def test_quiet_says_nothing_on_stderr_and_a_pipe_gets_whole_lines(maxmargin, folder) -> None:
+    assert maxmargin("train", "--quiet", "train.svm").err == ""
+    shown = maxmargin("train", "train.svm").err
+    assert shown.count("\n") == 2 and "\r" not in shown
+
+
+def test_json(maxmargin, folder) -> None:
+    done = maxmargin("train", "--json", "train.svm", "m")
+    told, model = json.loads(done.out), mm.load("m")
+    assert told["status"] == "converged" and told["gap"] == model.dual_gap_ and told["objective"] == model.objective_
+    assert told["engine"] == "exact" and told["data"]["rows"] == 250 and told["support_vectors"] == len(model.support_)
+    budgeted = json.loads(maxmargin("train", "--json", "--engine", "budget", "train.svm", "m").out)
+    assert budgeted["gap"] is None  # NaN is no JSON
+
+
+def test_a_failure_keeps_the_model_that_was_there(maxmargin, folder, monkeypatch) -> None:
+    assert maxmargin("train", "train.svm", "m").code == 0
+    before = (folder / "m").read_bytes()
+
+    def fail(*given: object) -> None:
+        raise OSError(28, "No space left on device", "m")
+
+    monkeypatch.setattr("maxmargin.data.atomic.os.replace", fail)
+    done = maxmargin("train", "-c", 100, "train.svm", "m")
+    assert done.code == 2 and "No space left" in done.err
+    assert (folder / "m").read_bytes() == before and not list(folder.glob("*.part"))
+
+
+def test_an_error_of_ours_is_3_with_its_traceback(maxmargin, folder, monkeypatch) -> None:
+    def broken(*given: object, **more: object) -> None:
+        raise RuntimeError("a bound above the objective")
+
+    monkeypatch.setattr("maxmargin.SVC.fit", broken)
+    done = maxmargin("train", "train.svm", "m")
+    assert done.code == 3 and "a bound above the objective" in done.err and "bug" in done.err
+    assert not (folder / "m").exists()
+
+
+# ---- cross-validation -------------------------------------------------------------------------------------------
+
+
+def test_cross_validation(maxmargin, folder) -> None:
+    done = maxmargin("cv", "-v", 4, "-c", 10, "train.svm")
+    percent = float(re.fullmatch(r"Cross Validation Accuracy = ([\d.]+)%\n", done.out)[1])
+    assert done.code == 0 and 75 < percent <= 100
+    told = json.loads(maxmargin("cv", "-v", 4, "-c", 10, "--json", "train.svm").out)
+    assert 100 * told["accuracy"] == pytest.approx(percent) and len(told["folds"]) == 4
+    assert sum(fold["correct"] for fold in told["folds"]) == told["correct"]
+    assert maxmargin("train", "-v", 4, "-c", 10, "train.svm").out == done.out  # svm-train's way to say it
+    assert not (folder / "train.svm.model").exists()
+
+
+def test_cross_validation_of_numbers(maxmargin, folder) -> None:
+    done = maxmargin("cv", "-s", 3, "-c", 10, "--label", "price", "prices.csv")
+    error, squared = re.fullmatch(
+        r"Cross Validation Mean squared error = (\S+)\nCross Validation Squared correlation coefficient = (\S+)\n", done.out
+    ).groups()
+    assert float(error) < 0.5 and 0.9 < float(squared) <= 1
+
+
+def test_cross_validation_that_did_not_converge(maxmargin, folder) -> None:
+    assert maxmargin("cv", "-t", 0, "--max-time", 1e-9, "train.svm").code == 1
+
+
+# ---- LIBSVM's spelling ------------------------------------------------------------------------------------------
+
+LETTERS = st.sampled_from(["-c", "-g", "-r", "-e", "-m", "-n", "-p", "-d"])
+
+
+@given(st.lists(st.tuples(LETTERS, st.floats(allow_nan=False, allow_infinity=False)), max_size=6))
+def test_numbers_of_any_sign_and_spelling_stay_with_their_letter(pairs) -> None:
+    words = [word for letter, value in pairs for word in (letter, repr(value))]
+    out = translated([*words, "data", "model"])
+    joined = "".join(out)
+    assert joined == "".join([*words, "data", "model"])  # nothing is lost or moved
+    assert all(not word.startswith("-") or word[:2] in dict(pairs) for word in out)
+
+
+def test_words_of_libsvm() -> None:
+    assert translated(["-w-1", "5", "-h", "0", "-h"]) == ["--weight=-1:5", "--shrinking=0", "--help"]
+    assert translated(["--", "-w1", "5"]) == ["--", "-w1", "5"]
+
+
+def test_a_reader_that_has_enough_is_no_error(maxmargin, folder) -> None:
+    assert maxmargin("train", "train.svm", "m").code == 0
+    line = f"{sys.executable} -m maxmargin predict -q train.svm m - | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, env=os.environ)
+    assert "Traceback" not in done.stderr and done.stdout.strip() in ("0", "141")
