@@ -18,7 +18,7 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import DCSVC, DCSVR
-from maxmargin.decomposition.solver import Options
+from maxmargin.decomposition.options import Options
 from maxmargin.divide.levels import DivideAndConquer
 from maxmargin.divide.model import DivideResult, Plan, Problem
 from maxmargin.divide.subproblem import KernelData, restricted, variables

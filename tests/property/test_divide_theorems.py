@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin.decomposition.solver import Options, solve
+from maxmargin.decomposition.options import Options
+from maxmargin.decomposition.solver import solve
 from maxmargin.divide.levels import DivideAndConquer
 from maxmargin.divide.model import DivideResult, Plan, Problem
 from maxmargin.divide.subproblem import KernelData, restricted, variables

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from maxmargin.decomposition.options import Options
 from maxmargin.decomposition.rows import GivenRows, NativeRows, Samples
-from maxmargin.decomposition.solver import Options, solve
+from maxmargin.decomposition.solver import solve
 from maxmargin.problem import formulations
 from maxmargin.problem.certificates import certify
 from maxmargin.problem.fitted import certify_fit

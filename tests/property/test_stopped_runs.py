@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from maxmargin.decomposition.options import Options
 from maxmargin.decomposition.rows import NativeRows, Samples
-from maxmargin.decomposition.solver import Decomposition, Options
+from maxmargin.decomposition.solver import Decomposition
 from maxmargin.problem import formulations
 from maxmargin.problem.certificates import certify
 from maxmargin.problem.kernels import Kernel

@@ -12,7 +12,7 @@ from joblib._parallel_backends import MultiprocessingBackend
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import DCSVC, DCSVR
-from maxmargin.decomposition.solver import Options
+from maxmargin.decomposition.options import Options
 from maxmargin.divide.side_by_side import by_joblib, in_threads
 from maxmargin.divide.subproblem import KernelData, Subproblem, solve_subproblem
 from maxmargin.problem.formulations import c_svc

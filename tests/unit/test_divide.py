@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from maxmargin.decomposition.solver import Options, solve
+from maxmargin.decomposition.options import Options
+from maxmargin.decomposition.solver import solve
 from maxmargin.divide.bound import theorem_1
 from maxmargin.divide.clustering import (
     _WIDTHS,

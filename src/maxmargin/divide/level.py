@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.decomposition.solver import Options
+from maxmargin.decomposition.options import Options
 from maxmargin.divide.clustering import Partition
 from maxmargin.divide.model import Certificate, LevelModel, Plan, Problem, best_constant
 from maxmargin.divide.side_by_side import by_joblib, in_threads, workers

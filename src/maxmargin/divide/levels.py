@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.decomposition.solver import Options
+from maxmargin.decomposition.options import Options
 from maxmargin.divide.bound import theorem_1
 from maxmargin.divide.clustering import Partition, clustering_kernel, drained, partition
 from maxmargin.divide.level import Level

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.decomposition.solver import DualResult
+from maxmargin.decomposition.options import DualResult
 from maxmargin.divide.clustering import Partition
 from maxmargin.problem.formulations import QP
 from maxmargin.runtime import NEVER, Deadline, Result, Status

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.rows import Frame, GivenRows, NativeRows, Samples
-from maxmargin.decomposition.solver import Decomposition, DualResult, Options
+from maxmargin.decomposition.solver import Decomposition
 from maxmargin.divide.clustering import drained
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import Kernel

@@ -17,7 +17,7 @@ from collections.abc import Generator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.decomposition.solver import DualResult, Options
+from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.divide.clustering import drained
 from maxmargin.divide.model import Certificate, LevelModel, Plan, Problem, best_constant
 from maxmargin.divide.subproblem import KernelData, Solving, cut_short, restricted, variables

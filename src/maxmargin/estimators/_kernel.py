@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.data.rows import DistinctRows, distinct_rows
+from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.rows import GivenRows, NativeRows, Samples
-from maxmargin.decomposition.solver import DualResult, Options, solve
+from maxmargin.decomposition.solver import solve
 from maxmargin.decomposition.working_set import MB
 from maxmargin.estimators._base import Machine, check_choice, check_flags, check_number
 from maxmargin.problem.formulations import QP

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.decomposition.solver import Decomposition, DualResult, Options
+from maxmargin.decomposition.options import DualResult, Options
+from maxmargin.decomposition.solver import Decomposition
 from maxmargin.problem.formulations import c_svc, intercept_and_r, nu_svc
 from maxmargin.runtime import Deadline, Status, Turn
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.decomposition.solver import DualResult
+from maxmargin.decomposition.options import DualResult
 from maxmargin.divide.model import Problem
 from maxmargin.estimators._base import check_choice, check_number, row_weights, transactional
 from maxmargin.estimators._divided import Divided

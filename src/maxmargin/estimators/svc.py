@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.decomposition.solver import DualResult
+from maxmargin.decomposition.options import DualResult
 from maxmargin.estimators._base import (
     check_choice,
     check_number,

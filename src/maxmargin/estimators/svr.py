@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from maxmargin.decomposition.solver import DualResult
+from maxmargin.decomposition.options import DualResult
 from maxmargin.estimators._base import check_number, row_weights, transactional
 from maxmargin.estimators._kernel import KernelMachine, Setup
 from maxmargin.problem.formulations import QP, epsilon_svr, intercept_and_r, nu_svr

@@ -1,0 +1,39 @@
+"""What goes into a run of the decomposition method beside the QP and its kernel, and what comes out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.runtime import Result
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to solve; none of it changes what the answer is."""
+
+    tol: float = 1e-3
+    working_set_size: int | None = None
+    cache_size: float = 200.0  # MB
+    shrinking: bool = True
+    threads: int = 1
+    inner_solver: str = "smo"
+
+
+@dataclass
+class DualResult(Result):
+    """Solution of the QP: alpha per variable, one multiplier per group, f = Kβ per sample, and in which precision.
+
+    A number that nobody waited for is NaN: after Ctrl-C, or time that ended before the first pass, f may not be known
+    for all samples.
+    """
+
+    alpha: FloatArray = field(default_factory=lambda: np.empty(0))
+    multipliers: FloatArray = field(default_factory=lambda: np.empty(0))
+    f: FloatArray = field(default_factory=lambda: np.empty(0))
+    dtype: Any = np.float64
