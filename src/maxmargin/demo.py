@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import make_moons
 
 import maxmargin
+from maxmargin.plots.canvas import BLUE, INK, PALE_RED
 
 FloatArray = NDArray[np.float64]
 PICTURE = Path("demo") / "decision_regions.png"
@@ -150,8 +151,6 @@ def row(f: Fitted) -> tuple[str, ...]:
 
 # ---- the picture ------------------------------------------------------------------------------------------------
 
-INK, RED, BLUE = "#22313f", "#c8553d", "#28666e"
-
 
 def draw(fitted: list[Fitted], path: Path) -> None:
     """One panel per machine: regions and margins of classifiers, curves and tubes of regressors."""
@@ -178,24 +177,9 @@ def draw(fitted: list[Fitted], path: Path) -> None:
 
 
 def region_panel(axes: Any, f: Fitted) -> None:
-    from matplotlib.colors import LinearSegmentedColormap
+    from maxmargin.plots import DecisionRegionsDisplay
 
-    shown = np.random.default_rng(0).permutation(len(f.task.X_test))[:500]
-    points, label = f.task.X_test[shown], f.task.y_test[shown]
-    low, high = f.task.X_test.min(axis=0) - 0.25, f.task.X_test.max(axis=0) + 0.25
-    x, y = (np.linspace(low[k], high[k], 240) for k in range(2))
-    grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    value = np.asarray(f.model.decision_function(grid)).reshape(240, 240)
-    colors = LinearSegmentedColormap.from_list("margin", ["#e8a28f", "#fbf3ee", "#8fbcc0"])
-    # each side of the boundary gets its whole range of colours, however unequal the two are
-    shade = [np.clip(side / max(float(np.quantile(side[side > 0], 0.9)), 1e-300), 0, 1) for side in (value, -value)]
-    axes.contourf(x, y, shade[0] - shade[1], levels=np.linspace(-1, 1, 25), cmap=colors)
-    axes.contour(x, y, value, levels=[0.0], colors=INK, linewidths=1.6)
-    if f.task.name == "two moons":
-        axes.contour(x, y, value, levels=[-1.0, 1.0], colors=INK, linewidths=0.8, linestyles="dashed")
-    positive = label == f.task.y_test.max()
-    axes.scatter(*points[positive].T, s=7, color=BLUE, linewidths=0)
-    axes.scatter(*points[~positive].T, s=7, color=RED, linewidths=0)
+    DecisionRegionsDisplay.from_estimator(f.model, f.task.X_test, f.task.y_test, max_points=500, ax=axes)
 
 
 def curve_panel(axes: Any, f: Fitted) -> None:
@@ -205,7 +189,7 @@ def curve_panel(axes: Any, f: Fitted) -> None:
     axes.scatter(f.task.X[shown, 0], f.task.y[shown], s=7, color=BLUE, alpha=0.45, linewidths=0)
     width = f.entry.options.get("epsilon")
     if width is not None:
-        axes.fill_between(x, value - width, value + width, color="#e8a28f", alpha=0.45, linewidth=0)
+        axes.fill_between(x, value - width, value + width, color=PALE_RED, alpha=0.45, linewidth=0)
     axes.plot(x, value, color=INK, linewidth=1.8)
 
 
