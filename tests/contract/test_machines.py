@@ -207,6 +207,43 @@ def test_a_weight_of_two_is_the_row_twice(case: Case) -> None:
 
 
 @every
+@pytest.mark.parametrize("whole_class", [False, True])
+def test_rows_of_no_weight_are_absent(case: Case, whole_class: bool) -> None:
+    X, y = data(case.task, 80)
+    weight = np.random.default_rng(4).choice([-1.5, 0.0, 0.5, 2.0], len(y))
+    if whole_class:
+        if case.task in ("numbers", "none"):
+            pytest.skip("has no classes")
+        X, y, weight = np.vstack([X, X[:5] + 4.0]), np.r_[y, ["aa"] * 5], np.r_[weight, [0, -1.0, 0, -2.0, 0]]
+    counts = weight > 0
+    weighted, without = fit(case.tight(), X, y, weight), fit(case.tight(), X[counts], y[counts], weight[counts])
+    judged(weighted, X, y, np.maximum(weight, 0))
+    assert list(getattr(weighted, "classes_", [])) == list(getattr(without, "classes_", []))
+    assert list(np.ravel(weighted.predict(X))) == list(np.ravel(without.predict(X))) or case.task in ("numbers", "none")
+    if case.rough:  # has no gap to compare by, but goes the same way
+        np.testing.assert_allclose(decisions(weighted, X), decisions(without, X), rtol=1e-9, atol=1e-9)
+    else:
+        equally_good(weighted, without, X)
+
+
+@every
+def test_labels_of_which_one_class_counts(case: Case) -> None:
+    if case.task in ("numbers", "none"):
+        pytest.skip("has no classes")
+    X, y = data(case.task, 80)
+    model = fit(case.build(), X, y)
+    before = pickle.dumps(model)
+    for labels, weight, message in [
+        (np.full(80, "a"), None, "number of classes has to be greater than one; got 1 class"),
+        (y, np.where(y == "a", 1.0, -1.0), r"all samples with positive weights belong to the same class, \['a'\]"),
+        (y, np.where(y == "a", 0.0, -1.0), "all samples have zero or negative weights"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, labels, sample_weight=weight)
+    assert pickle.dumps(model) == before
+
+
+@every
 def test_the_order_of_rows_does_not_matter(case: Case) -> None:
     if case.rough:
         pytest.skip("a stream has an order, and clusters are drawn in it")

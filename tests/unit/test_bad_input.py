@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM, certify_fit
+from maxmargin import DCSVC, SVC, SVR, NuSVC, NuSVR, OneClassSVM, certify_fit
 
 ALL = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
 RNG = np.random.default_rng(0)
@@ -73,12 +73,13 @@ COMMON = [
     ("inner_solver", "newton", "choose one of 'smo', 'ipm', 'gpm'"),
 ]
 OWN = [
-    *((m, "C", value, "positive number") for m in (SVC, SVR, NuSVR) for value in (0, -1.0, np.nan, np.inf, "1", True)),
+    *((m, "C", value, "positive number") for m in (SVC, SVR, NuSVR) for value in (0, -1.0, np.nan, "1", True)),
+    (NuSVR, "C", np.inf, "no width"),
     *((m, "nu", value, "fraction") for m in (NuSVC, NuSVR, OneClassSVM) for value in (0, -0.1, 1.1, np.nan, "half")),
     *((SVR, "epsilon", value, "half width of the tube") for value in (-0.1, np.nan, None)),
     (SVC, "decision_function_shape", "ova", "choose one of 'ovr', 'ovo'"),
     (NuSVC, "decision_function_shape", None, "choose one of 'ovr', 'ovo'"),
-    (SVC, "class_weight", "even", "choose one of 'balanced'"),
+    (SVC, "class_weight", "even", "give 'balanced', a dict or None"),
     (SVC, "class_weight", 3, "must be a dict"),
     (SVC, "fit_intercept", "no", "True or False"),
 ]
@@ -96,13 +97,18 @@ def test_bad_parameter_of_one_machine(make, name, value, remedy) -> None:
 
 
 def test_bad_class_weights() -> None:
-    refuses(SVC(class_weight={5: 2.0}), r"class_weight names classes that are not in y: \[5\]; y has \[-1, 1\]")
+    refuses(SVC(class_weight={5: 2.0}), r"class_weight, which names classes that are not in y: \[5\]; y has \[-1, 1\]")
+    folds = SVC(class_weight={5: 2.0, 1: 1.0, -1: 3.0}).fit(X, LABEL)  # a fold may lack a class of the whole
+    assert folds.class_weight_.tolist() == [3.0, 1.0]
     for bad in (0, -1, np.nan, np.inf):
         refuses(SVC(class_weight={1: bad}), "every weight must be a positive number")
 
 
 def test_break_ties_needs_scores_per_class() -> None:
-    refuses(SVC(break_ties=True, decision_function_shape="ovo"), "break_ties must be False")
+    for make in (SVC, DCSVC):
+        model = make(break_ties=True, decision_function_shape="ovo").fit(X, LABEL)
+        with pytest.raises(ValueError, match="break_ties must be False"):
+            model.predict("not even looked at")
 
 
 @pytest.mark.parametrize("make", ALL)
@@ -145,14 +151,14 @@ def test_one_class(make) -> None:
 @pytest.mark.parametrize("make", ALL)
 def test_bad_sample_weights(make) -> None:
     refuses(make(), r"sample_weight.shape == \(59,\), expected \(60,\)", X, LABEL, sample_weight=np.ones(59))
-    refuses(make(), "negative entries .smallest -2.: weights must be", X, LABEL, sample_weight=-2 * np.ones(60))
+    refuses(make(), "all samples have zero or negative weights", X, LABEL, sample_weight=-2 * np.ones(60))
     refuses(make(), "sample_weight contains NaN or infinity", X, LABEL, sample_weight=np.full(60, np.nan))
-    refuses(make(), "zero for every row", X, LABEL, sample_weight=np.zeros(60))
+    refuses(make(), "all samples have zero or negative weights", X, LABEL, sample_weight=np.zeros(60))
 
 
 @pytest.mark.parametrize("make", [SVC, NuSVC])
 def test_weights_that_leave_one_class(make) -> None:
-    refuses(make(), r"all samples of class \[-1\] have zero weight; drop the class", X, LABEL, sample_weight=LABEL > 0)
+    refuses(make(), r"positive weights belong to the same class, \[1\]: weigh one of", X, LABEL, sample_weight=LABEL > 0)
 
 
 def test_infeasible_nu_is_found_before_any_kernel_value() -> None:

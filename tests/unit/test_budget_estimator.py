@@ -233,7 +233,7 @@ def test_resuming_with_another_budget(moons):
 
 def test_bad_labels(moons):
     X, y = moons
-    with pytest.raises(ValueError, match="one class"):
+    with pytest.raises(ValueError, match="number of classes has to be greater than one"):
         BudgetSVC().fit(X, np.zeros(600))
     with pytest.raises(ValueError, match="classes must be given"):
         BudgetSVC().partial_fit(X, y)

@@ -1,4 +1,6 @@
-"""The one fit pipeline: validate → encode → formulate → solve → attributes, and what its steps share.
+"""The one fit pipeline, parameters → samples → problems → solve → attributes, and what its steps share.
+
+    fit = _control (the clock starts) → _check_parameters → Labelled.of → _solved → _publish
 
 A fit either sets every attribute or changes nothing: `transactional` puts the estimator back as it was when anything
 fails on the way. After Ctrl-C fit returns the model reached, with a warning; a second Ctrl-C is an error like others.
@@ -18,9 +20,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, InconsistentVersionWarning
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from maxmargin.estimators._labelled import Labelled
 from maxmargin.runtime import Control, Result, Status, deferred_interrupt
 
 FloatArray = NDArray[np.float64]
@@ -73,6 +75,37 @@ class Machine(BaseEstimator):
     verbose: bool | int
     callback: Callable[[dict[str, float]], Any] | None
     tol: float
+
+    @transactional
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
+        """Fit to samples X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            float32 and float64 are used as they are. For kernel="precomputed" the Gram matrix (n_samples, n_samples).
+        y : array-like of shape (n_samples,)
+            Labels of a classifier, targets of a regressor; ignored by OneClassSVM.
+        sample_weight : array-like of shape (n_samples,), optional
+            Multiplies C per sample, exactly: weight 2 is the sample twice, weight 0 (or below) is its absence.
+
+        Returns
+        -------
+        self
+        """
+        control = self._control()
+        self._check_parameters()
+        result, attributes = self._solved(Labelled.of(self, X, y, sample_weight), control)
+        self._publish(result, **attributes)
+        return self
+
+    def _check_parameters(self) -> None:
+        """Raise on bad parameters, before any work."""
+        raise NotImplementedError
+
+    def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
+        """From samples to problems, their solution, and the fitted attributes that are the machine's own."""
+        raise NotImplementedError
 
     def _control(self) -> Control:
         check_number("max_time", self.max_time, low=0, optional=True, remedy="give seconds, or None for no limit")
@@ -139,6 +172,8 @@ class Machine(BaseEstimator):
             x.sum_duplicates()
         return (x, out[1]) if isinstance(out, tuple) else x
 
+    _check_X = _validated
+
 
 def check_number(
     name: str,
@@ -184,54 +219,3 @@ def check_flags(machine: BaseEstimator, *names: str) -> None:
         value = getattr(machine, name)
         if not isinstance(value, (bool, np.bool_)):
             raise ValueError(f"{name}={value!r} must be True or False")
-
-
-def encoded_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """The classes in y, sorted, and the number of each row's; an error if y does not hold classes."""
-    whole = y.ndim == 1 and y.dtype.kind in "biu"  # always classes: scikit-learn's look at them takes a small fit's time
-    if not whole:
-        check_classification_targets(y)
-    classes, encoded = np.unique(y, return_inverse=True)
-    if whole and 2 * len(classes) > len(y):
-        check_classification_targets(y)  # warns that these may be numbers
-    return classes, encoded
-
-
-def row_weights(n: int, sample_weight: ArrayLike | None) -> FloatArray:
-    """One non-negative float64 weight per row; ones when none are given."""
-    if sample_weight is None:
-        return np.ones(n)
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.ndim == 0:
-        weight = np.full(n, float(weight))
-    if weight.shape != (n,):
-        raise ValueError(f"sample_weight.shape == {weight.shape}, expected ({n},): one weight per row of X")
-    if not np.isfinite(weight).all():
-        raise ValueError("sample_weight contains NaN or infinity: give finite weights, or drop those rows")
-    if (weight < 0).any():
-        raise ValueError(f"sample_weight has negative entries (smallest {weight.min():g}): weights must be ≥ 0")
-    if not (weight > 0).any():
-        raise ValueError("sample_weight is zero for every row: at least one row must count")
-    return weight
-
-
-def class_weights(
-    class_weight: Any, classes: NDArray[Any], encoded: NDArray[np.intp], weight: FloatArray
-) -> FloatArray:
-    """One factor per class: 1, the user's dict, or 'balanced' by the weighted class frequencies."""
-    if class_weight is None:
-        return np.ones(len(classes))
-    if isinstance(class_weight, str):
-        check_choice("class_weight", class_weight, ["balanced"])
-        mass = np.bincount(encoded, weights=weight, minlength=len(classes))
-        present = mass > 0
-        return np.where(present, mass.sum() / (present.sum() * np.where(present, mass, 1.0)), 1.0)
-    if not isinstance(class_weight, dict):
-        raise ValueError(f"class_weight={class_weight!r} must be a dict {{class: weight}}, 'balanced' or None")
-    unknown = [label for label in class_weight if label not in set(classes.tolist())]
-    if unknown:
-        raise ValueError(f"class_weight names classes that are not in y: {unknown}; y has {classes.tolist()}")
-    factors = np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
-    if not (np.isfinite(factors).all() and (factors > 0).all()):
-        raise ValueError(f"class_weight={class_weight!r}: every weight must be a positive number")
-    return factors

@@ -19,7 +19,7 @@ from maxmargin.divide.model import DivideResult, Plan, Problem
 from maxmargin.divide.progress import progress_bar
 from maxmargin.divide.subproblem import KernelData
 from maxmargin.estimators._base import check_choice, check_flags, check_number
-from maxmargin.estimators._kernel import _WORTH_THREADS, KernelMachine, Setup, _row_blocks
+from maxmargin.estimators._kernel import _WORTH_THREADS, KernelMachine, Setup, _row_blocks, check_C
 from maxmargin.runtime import Control, Result, run, thread_count
 
 FloatArray = NDArray[np.float64]
@@ -52,8 +52,9 @@ class Divided(KernelMachine):
     support_cluster_: IntArray
     cluster_intercept_: FloatArray
 
-    def _check_divide(self) -> None:
-        check_number("C", self.C, low=0, remedy="give a positive number; larger fits the training data more closely")
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_C(self.C)
         check_number("k", self.k, low=1, closed="left", integer=True, remedy="clusters per cluster of the level above")
         check_number("levels", self.levels, low=0, closed="left", integer=True, optional=True)
         check_number("stop_level", self.stop_level, low=0, closed="left", integer=True, remedy="0 solves the whole problem")

@@ -16,7 +16,8 @@ from maxmargin.decomposition.rows import GivenRows, NativeRows, Samples
 from maxmargin.decomposition.solver import solve
 from maxmargin.decomposition.working_set import MB
 from maxmargin.estimators._base import Machine, check_choice, check_flags, check_number
-from maxmargin.problem.formulations import QP
+from maxmargin.estimators._labelled import Labelled
+from maxmargin.problem.formulations import QP, hard_margin
 from maxmargin.problem.kernels import NAMES, Kernel, checked_block, resolve_gamma, weighted_sums
 from maxmargin.runtime import Control, Result, Status, thread_count
 
@@ -52,7 +53,7 @@ class KernelMachine(Machine):
     dual_coef_: Any
     intercept_: FloatArray
 
-    def _check_common(self) -> None:
+    def _check_parameters(self) -> None:
         if not callable(self.kernel):
             check_choice("kernel", self.kernel, NAMES)
         if isinstance(self.gamma, str):
@@ -81,8 +82,9 @@ class KernelMachine(Machine):
             )
         return out
 
-    def _setup(self, X: Any, label: FloatArray, weight: FloatArray, largest: float) -> Setup:
-        return Setup(self, X, label, weight, largest)
+    def _unit(self) -> float:
+        """The bound of a sample of weight 1; C=inf, the hard margin, is solved as a very large one."""
+        return hard_margin(getattr(self, "C", 1.0))
 
     def _about(self, setup: Setup, results: Sequence[Result]) -> dict[str, Any]:
         """Attributes that say how the fit went and what prediction needs of it."""
@@ -154,13 +156,17 @@ class KernelMachine(Machine):
 class Setup:
     """Samples, kernel and options of one fit, shared by its QPs (one per pair of classes)."""
 
-    def __init__(self, machine: KernelMachine, X: Any, label: FloatArray, weight: FloatArray, largest: float) -> None:
-        self.machine, self.X = machine, X
+    def __init__(self, machine: KernelMachine, data: Labelled) -> None:
+        X = data.X
+        self.machine, self.data, self.X = machine, data, X
+        largest = machine._unit() * float(data.effective.max())
         # Waking threads costs more than it gains while all kernel values take about a millisecond.
         small = X.shape[0] ** 2 * X.shape[1] < _WORTH_THREADS
         self.threads = 1 if small else thread_count(machine.n_jobs)
         mergeable = machine.kernel != "precomputed"
-        self.rows: DistinctRows = distinct_rows(X, label, weight, merge=mergeable, threads=self.threads)
+        self.rows: DistinctRows = distinct_rows(
+            X, data.target, data.weight, merge=mergeable, threads=self.threads
+        )
         function = machine.kernel if callable(machine.kernel) else None
         self.kernel = Kernel(
             "callable" if function else machine.kernel,
@@ -230,3 +236,7 @@ def _row_blocks(x: Any, sparse: bool, dtype: Any) -> Iterator[tuple[slice, Any]]
             some = some.toarray()
         yield at, some.astype(dtype, copy=False)
 
+
+def check_C(C: Any) -> None:
+    """C must be positive; inf is the hard margin."""
+    check_number("C", C, low=0, closed="right", remedy="give a positive number; larger fits the training data more closely")

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.budget.chunks import Chunk, Chunks, chunk_source, chunk_visits
@@ -29,12 +28,11 @@ from maxmargin.estimators._base import (
     check_choice,
     check_flags,
     check_number,
-    class_weights,
-    row_weights,
     transactional,
 )
+from maxmargin.estimators._labelled import Labelled, class_weights, required, row_weights
 from maxmargin.problem.kernels import resolve_gamma
-from maxmargin.runtime import Control, Status, run, thread_count
+from maxmargin.runtime import Control, Result, Status, run, thread_count
 
 LARGEST_C = 1e30  # C·weight: coefficients are up to samples times that, and products of two of them must be numbers
 
@@ -195,22 +193,14 @@ class BudgetSVC(ClassifierMixin, Machine):
         self.verbose = verbose
         self.callback = callback
 
-    @transactional
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BudgetSVC:
-        """Train on all of X for `epochs` passes, then refit the coefficients."""
-        control = self._control(self.epochs)
-        self._check_parameters()
-        x, target = self._labelled(X, y)
-        check_classification_targets(target)
-        weight = row_weights(len(target), sample_weight)
-        classes = np.unique(target[weight > 0])
-        _check_classes(classes)
-        labels = np.searchsorted(classes, target).astype(np.int32)
-        labels[weight == 0] = 0
+    def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
+        """`epochs` passes over all rows, then the refit of the coefficients."""
+        x, weight, classes = data.X, data.weight, data.classes
+        labels = np.maximum(data.code, 0).astype(np.int32)  # of rows that do not count: any
         threads = thread_count(self.n_jobs)
         plan = plan_visits(x, labels, weight, threads)
         gamma = resolve_gamma(self.gamma, x, plan.distinct, plan.total)
-        effective = self._effective(weight, classes, labels)
+        effective = self._effective(weight, data.factors, labels)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         if not self.shuffle:
             order = np.flatnonzero(effective > 0)
@@ -226,8 +216,7 @@ class BudgetSVC(ClassifierMixin, Machine):
         judge = Objective(*weighted, options, threads)
         solver = BudgetSolver(options, epochs, refit=refit, objective=judge, rows=rows, threads=threads)
         result = run(solver, control)
-        self._publish(result, **self._attributes(result, classes, options, refit))
-        return self
+        return result, self._attributes(result, classes, options, refit)
 
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -249,7 +238,7 @@ class BudgetSVC(ClassifierMixin, Machine):
     @transactional
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, known: NDArray[Any]) -> BudgetSVC:
         """partial_fit on a chunk that counts."""
-        control = self._control()
+        control = self._control(passes=0)
         fresh = not hasattr(self, "_state")
         batch, weight = self._chunk(X, y, sample_weight, known, reset=fresh)
         rows = len(batch.order)
@@ -274,7 +263,7 @@ class BudgetSVC(ClassifierMixin, Machine):
         order in which they come; chunks without rows, or without weight, are skipped. An error in a chunk leaves the
         model unchanged. There is no refit, whatever `refit` says: it needs the kernel values of all rows at once.
         """
-        control = self._control(self.epochs)
+        control = self._control()
         self._check_parameters()
         known = _announced(classes)
         one_pass = chunk_source(chunks, self.epochs + (self.stream_size is None))
@@ -321,17 +310,13 @@ class BudgetSVC(ClassifierMixin, Machine):
         else:
             check_number("gamma", self.gamma, low=0, remedy="give a positive width, 'scale' or 'auto'")
 
-    def _control(self, passes: int = 0) -> Control:
+    def _control(self, passes: int | None = None) -> Control:
         check_number("max_time", self.max_time, low=0, optional=True, remedy="give seconds, or None for no limit")
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback={self.callback!r} must be callable with one dict, or None")
+        passes = self.epochs if passes is None else passes
         title = type(self).__name__ + (f", {passes} passes" if passes else "")
         return Control(self.max_time, -1, self.verbose, self.callback, title)
-
-    def _labelled(self, X: Any, y: Any, reset: bool = True) -> tuple[Any, NDArray[Any]]:
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        return self._validated(X, y, reset=reset)  # type: ignore[no-any-return]
 
     def _options(self, x: Any, n_classes: int, gamma: float, weight: FloatArray, visits: int) -> Options:
         if n_classes > 2 and self.merge_table != "scaled":
@@ -383,7 +368,8 @@ class BudgetSVC(ClassifierMixin, Machine):
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, known: NDArray[Any], reset: bool
     ) -> tuple[Batch, FloatArray]:
         """A validated chunk as a batch in the given order, and its sample weights."""
-        x, target = self._labelled(X, y, reset=reset)
+        required(self, y)
+        x, target = self._validated(X, y, reset=reset)
         unseen = np.setdiff1d(target, known)
         if len(unseen):
             raise ValueError(f"y contains classes that were not announced: {unseen.tolist()}; known: {known.tolist()}")
@@ -391,13 +377,13 @@ class BudgetSVC(ClassifierMixin, Machine):
         weight = row_weights(len(target), sample_weight)
         if isinstance(self.class_weight, str):
             raise ValueError("class_weight='balanced' needs all labels at once: give a dict of weights for a stream")
-        effective = self._effective(weight, known, labels)
+        effective = self._effective(weight, class_weights(self.class_weight, known, labels.astype(np.intp), weight), labels)
         return Batch(x, np.flatnonzero(effective > 0), labels, effective), weight
 
-    def _effective(self, weight: FloatArray, classes: NDArray[Any], labels: NDArray[np.int32]) -> FloatArray:
+    def _effective(self, weight: FloatArray, factors: FloatArray, labels: NDArray[np.int32]) -> FloatArray:
         """Sample weights times class weights."""
         with np.errstate(over="ignore", under="ignore"):
-            effective = weight * class_weights(self.class_weight, classes, labels.astype(np.intp), weight)[labels]
+            effective = weight * factors[labels]
         if not (effective[weight > 0] > 0).all():
             raise ValueError("sample_weight·class_weight is 0 for a row of positive weight: raise the weights")
         largest = self.C * effective.max()
@@ -451,13 +437,9 @@ def _announced(classes: ArrayLike | None) -> NDArray[Any]:
     if classes is None:
         raise ValueError("classes must be given before the first chunk: later ones may bring labels that it does not have")
     known = np.unique(np.asarray(classes))
-    _check_classes(known)
+    if len(known) < 2:
+        raise ValueError(f"classes={known.tolist()}: the number of classes has to be greater than one")
     return known
-
-
-def _check_classes(classes: NDArray[Any]) -> None:
-    if len(classes) < 2:
-        raise ValueError(f"y has one class, {classes.tolist()}: a classifier needs samples of at least two classes")
 
 
 def _epochs(

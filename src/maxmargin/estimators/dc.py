@@ -7,18 +7,20 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.decomposition.options import DualResult
 from maxmargin.divide.model import Problem
-from maxmargin.estimators._base import check_choice, check_number, row_weights, transactional
+from maxmargin.estimators._base import check_choice, check_number
 from maxmargin.estimators._divided import Divided
 from maxmargin.estimators._kernel import Setup
+from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators.multiclass import ovr_decision, pair_votes
 from maxmargin.estimators.svc import Pair, Solution, _KernelClassifier
 from maxmargin.problem.formulations import c_svc, epsilon_svr
+from maxmargin.runtime import Control, Result
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -174,22 +176,13 @@ working_set_size, inner_solver
         self.working_set_size = working_set_size
         self.inner_solver = inner_solver
 
-    @transactional
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> DCSVC:
-        """Fit to samples X (dense or CSR) and labels y; sample_weight multiplies C per sample, exactly.
-
-        Returns
-        -------
-        self
-        """
-        self._check_common()
-        self._check_divide()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_choice("multi_class", self.multi_class, ["ovo", "ovr"])
-        check_choice("decision_function_shape", self.decision_function_shape, ["ovr", "ovo"])
-        if self.break_ties and self.decision_function_shape == "ovo":
-            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        control = self._control()
-        setup, X, classes, encoded, factors = self._encoded(X, y, sample_weight, float(self.C))
+
+    def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
+        setup, X = Setup(self, data), data.X
+        classes, encoded = data.classes, data.code
         label = encoded[setup.rows.index]
         ovr = self.multi_class == "ovr" and len(classes) > 2
         pairs = list(combinations(range(len(classes)), 2))
@@ -198,8 +191,8 @@ working_set_size, inner_solver
             chosen = np.arange(len(label)) if ovr else np.flatnonzero((label == i) | (label == j))
             positive = j if len(pairs) == 1 else i
             sign = np.where(label[chosen] == positive, 1.0, -1.0)
-            parts.append(Pair(setup, chosen, sign, setup.rows.weight[chosen], factors[label[chosen]]))
-        units = [self.C * part.factor for part in parts]
+            parts.append(Pair(setup, chosen, sign, setup.rows.weight[chosen], data.factors[label[chosen]]))
+        units = [self._unit() * part.factor for part in parts]
         problems = [
             Problem(c_svc(part.y, unit * part.weight, self.fit_intercept), part.chosen)
             for part, unit in zip(parts, units)
@@ -218,8 +211,7 @@ working_set_size, inner_solver
         else:
             attributes = self._attributes(setup, X, classes, encoded, pairs, solutions)
         attributes |= self._level_attributes(setup, X, attributes["support_"], problems, result)
-        self._publish(result, class_weight_=factors, **attributes)
-        return self
+        return result, attributes
 
     def _ovr_attributes(
         self, setup: Setup, X: Any, classes: NDArray[Any], encoded: IntArray, solutions: list[Solution]
@@ -234,6 +226,7 @@ working_set_size, inner_solver
         support = used[np.argsort(encoded[used], kind="stable")]
         return {
             "classes_": classes,
+            "class_weight_": setup.data.factors,
             "support_": support.astype(np.int32),
             "support_vectors_": self._support(X, support),
             "n_support_": np.bincount(encoded[support], minlength=len(classes)).astype(np.int32),
@@ -261,7 +254,7 @@ working_set_size, inner_solver
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of each sample; several classes vote pair by pair, or the largest decision value wins (ovr)."""
-        check_is_fitted(self)
+        self._check_ties()
         values = self._decisions(X, self._pair_coef())
         if len(self.classes_) == 2:
             return np.asarray(self.classes_[(values.ravel() > 0).astype(np.intp)])
@@ -349,27 +342,17 @@ class DCSVR(RegressorMixin, Divided):
         self.working_set_size = working_set_size
         self.inner_solver = inner_solver
 
-    @transactional
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> DCSVR:
-        """Fit to samples X (dense or CSR) and targets y; sample_weight multiplies C per sample, exactly.
-
-        Returns
-        -------
-        self
-        """
-        self._check_common()
-        self._check_divide()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_number("epsilon", self.epsilon, low=0, closed="left", remedy="the half width of the tube")
-        control = self._control()
-        X, y = self._check_X(X, y, y_numeric=True)
-        target = np.ascontiguousarray(y, np.float64)
-        weight = row_weights(X.shape[0], sample_weight)
-        setup = self._setup(X, target, weight, self.C * float(weight.max()))
+
+    def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
+        setup, X = Setup(self, data), data.X
         n = len(setup.rows.index)
-        qp = epsilon_svr(target[setup.rows.index], self.epsilon, self.C * setup.rows.weight, self.fit_intercept)
+        qp = epsilon_svr(data.target[setup.rows.index], self.epsilon, self._unit() * setup.rows.weight, self.fit_intercept)
         problems = [Problem(qp, np.arange(n))]
         result = self._divide(setup, problems, control)
-        unit = np.full(n, float(self.C))
+        unit = np.full(n, self._unit())
         halves = result.model.alphas[0].reshape(2, n)
         plus, minus = (setup.rows.spread(half, X.shape[0], unit) for half in halves)
         coef = plus - minus
@@ -384,8 +367,7 @@ class DCSVR(RegressorMixin, Divided):
             **self._about(setup, [result]),
         }
         attributes |= self._level_attributes(setup, X, support, problems, result)
-        self._publish(result, **attributes)
-        return self
+        return result, attributes
 
     def predict(self, X: Any) -> FloatArray:
         """Predicted target of each sample."""

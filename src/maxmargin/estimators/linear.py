@@ -24,11 +24,8 @@ from maxmargin.estimators._base import (
     check_choice,
     check_flags,
     check_number,
-    class_weights,
-    encoded_classes,
-    row_weights,
-    transactional,
 )
+from maxmargin.estimators._labelled import Labelled
 from maxmargin.linear import (
     SOLVERS,
     CrammerSinger,
@@ -41,7 +38,7 @@ from maxmargin.linear import (
     intercept_of,
     make,
 )
-from maxmargin.runtime import Status, thread_count
+from maxmargin.runtime import Control, Result, Status, thread_count
 
 SIDE_BY_SIDE = 1 << 20  # stored values of X from which classes gain by running at once; below, Python is the limit
 SMALL = 500  # rows up to which equal samples are merged: there it costs nothing and makes weights exact to the bit
@@ -156,25 +153,13 @@ class LinearSVC(ClassifierMixin, Machine):
         self.verbose = verbose
         self.callback = callback
 
-    @transactional
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> LinearSVC:
-        """Fit to samples X (dense or CSR, memory-mapped if you like) and labels y.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features), float32 or float64
-        y : array of shape (n_samples,)
-        sample_weight : array of shape (n_samples,), optional
-            Factors of C per sample; weight 2 is the sample twice, weight 0 leaves it out.
-        """
-        control = self._control()
-        data = self._data(X, y, sample_weight)
-        result = drive(self._solver(data, self._recall(data)), control)
-        attributes = self._attributes(result, data)
+    def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
+        samples = self._data(data)
+        result = drive(self._solver(samples, self._recall(samples)), control)
+        attributes = self._attributes(result, samples)
         if self.warm_start:
-            attributes["_memory"] = (self._fingerprint(data), result.cuts)
-        self._publish(result, **attributes)
-        return self
+            attributes["_memory"] = (self._fingerprint(samples), result.cuts)
+        return result, attributes
 
     def path(
         self, X: Any, y: Any, Cs: Iterable[float], sample_weight: ArrayLike | None = None
@@ -190,8 +175,8 @@ class LinearSVC(ClassifierMixin, Machine):
             raise ValueError("Cs is empty: give at least one value of C")
         models = [clone(self).set_params(C=c, warm_start=False) for c in strengths]
         for model in models:
-            model._check()
-        data = models[0]._data(X, y, sample_weight)
+            model._check_parameters()
+        data = models[0]._data(Labelled.of(models[0], X, y, sample_weight))
         checked = {name: value for name, value in vars(models[0]).items() if name.endswith("_")}
         memory: Memory = {}
         ascending = sorted(models, key=lambda model: model.C)  # easy problems that lead to the hard ones
@@ -224,7 +209,8 @@ class LinearSVC(ClassifierMixin, Machine):
             As for `fit`: one weight per line of the file.
         """
         X, y = cache_libsvm(path, cache, n_features=n_features, zero_based=zero_based, dtype=dtype)
-        return self.fit(X, y, sample_weight)
+        fitted: LinearSVC = self.fit(X, y, sample_weight)
+        return fitted
 
     def decision_function(self, X: Any) -> FloatArray:
         """⟨x, w⟩ + b: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
@@ -244,7 +230,7 @@ class LinearSVC(ClassifierMixin, Machine):
             return np.asarray(self.classes_[(scores > 0).astype(np.intp)])
         return np.asarray(self.classes_[np.argmax(scores, axis=1)])
 
-    def _check(self) -> None:
+    def _check_parameters(self) -> None:
         check_number("C", self.C, low=0, remedy="larger C fits the training data harder")
         check_number("tol", self.tol, low=0, high=1, remedy="it is a relative duality gap, 1e-3 to 1e-8")
         check_choice("loss", self.loss, ("hinge", "squared_hinge"))
@@ -269,13 +255,9 @@ class LinearSVC(ClassifierMixin, Machine):
             threads=threads or thread_count(self.n_jobs), centre=data.centre, extent=data.extent,
         )
 
-    def _data(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> _Data:
-        """Checked parameters and samples."""
-        self._check()
-        if y is None:
-            raise ValueError("LinearSVC requires y to be passed, but the target y is None")
-        X, y = self._validated(X, y)
-        data = _Data.of(X, y, sample_weight, self.class_weight)
+    def _data(self, given: Labelled) -> _Data:
+        """Samples in the form that the solvers take."""
+        data = _Data.of(given)
         if self.fit_intercept and self.intercept_scaling is None:  # a free intercept makes up for any shift
             data.move_near_zero()
         threads = thread_count(self.n_jobs)
@@ -376,24 +358,14 @@ class _Data:
         self.X, self.centre = less, centre.astype(np.float64)
 
     @classmethod
-    def of(cls, X: Any, y: Any, sample_weight: ArrayLike | None, class_weight: Any) -> _Data:
-        weight = row_weights(X.shape[0], sample_weight)
-        counted = weight > 0
-        classes, labels = encoded_classes(np.asarray(y))
-        present = np.unique(labels[counted])
-        if len(present) < len(classes):  # rows of weight 0 are as good as absent, and so are their classes
+    def of(cls, given: Labelled) -> _Data:
+        X, labels, weight = given.X, given.code, given.effective
+        if (labels < 0).any():  # rows of a class that is absent
+            counted = given.weight > 0
             X, labels, weight = X[counted], labels[counted], weight[counted]
-            classes, labels = classes[present], np.searchsorted(present, labels)
-        if len(classes) < 2:
-            raise ValueError(
-                f"the number of classes has to be greater than one; got {len(classes)} class ({classes.tolist()}) "
-                "in y with positive weight"
-            )
-        labels = labels.astype(np.intp).ravel()
-        weight = weight * class_weights(class_weight, classes, labels, weight)[labels]
         if X.shape[0] <= SMALL:
             X, labels, weight = _merged(X, labels, weight)
-        return cls(X, labels, weight, classes)
+        return cls(X, labels, weight, given.classes)
 
 
 def _merged(X: Any, labels: NDArray[np.intp], weight: FloatArray) -> tuple[Any, NDArray[np.intp], FloatArray]:

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 
-from maxmargin.estimators._base import check_number, row_weights, transactional
-from maxmargin.estimators._kernel import KernelMachine
+from maxmargin.estimators._base import check_number
+from maxmargin.estimators._kernel import KernelMachine, Setup
+from maxmargin.estimators._labelled import Labelled
 from maxmargin.problem.formulations import intercept_and_r, one_class
+from maxmargin.runtime import Control, Result
 
 FloatArray = NDArray[np.float64]
 
@@ -78,20 +80,12 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         self.inner_solver = inner_solver
         self.warm_start = warm_start
 
-    @transactional
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> OneClassSVM:
-        """Fit to samples X; y is ignored.
-
-        Returns
-        -------
-        self
-        """
-        self._check_common()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_number("nu", self.nu, low=0, high=1, closed="right", remedy="the fraction of outliers allowed")
-        control = self._control()
-        X = self._check_X(X)
-        weight = row_weights(X.shape[0], sample_weight)
-        setup = self._setup(X, np.zeros(X.shape[0]), weight, float(weight.max()))
+
+    def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
+        setup, X = Setup(self, data), data.X
         qp = one_class(self.nu, setup.rows.weight)
         last = getattr(self, "_last", None) if self.warm_start else None
         warm = qp.repaired(last["alpha"]) if last and np.array_equal(last["index"], setup.rows.index) else None
@@ -110,8 +104,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         }
         if self.warm_start:
             attributes["_last"] = {"index": setup.rows.index, "alpha": result.alpha}
-        self._publish(result, **attributes)
-        return self
+        return result, attributes
 
     def score_samples(self, X: Any) -> FloatArray:
         """Σ_i alpha_i K(sv_i, x): larger is more like the training samples."""

@@ -8,25 +8,19 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.decomposition.options import DualResult
-from maxmargin.estimators._base import (
-    check_choice,
-    check_number,
-    class_weights,
-    encoded_classes,
-    row_weights,
-    transactional,
-)
-from maxmargin.estimators._kernel import KernelMachine, Setup
+from maxmargin.estimators._base import check_choice, check_flags, check_number
+from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
+from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._many import after, combined
 from maxmargin.estimators._weighted_nu import WeightedNu
 from maxmargin.estimators.multiclass import ovr_decision, pair_votes
 from maxmargin.problem.formulations import c_svc, intercept_and_r, nu_svc
-from maxmargin.runtime import Control, run
+from maxmargin.runtime import Control, Result, run
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -63,37 +57,18 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
     decision_function_shape: str
     break_ties: bool
 
-    def _check_parameters(self) -> float:
-        """Raise on bad parameters; returns the bound of a sample of weight 1."""
-        raise NotImplementedError
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("decision_function_shape", self.decision_function_shape, ["ovr", "ovo"])
+        check_flags(self, "break_ties")
 
     def _solve_pair(self, pair: Pair, warm: FloatArray | None, control: Control) -> Solution:
         """Two classes: build the QP, solve it, and say in which unit its alphas are."""
         raise NotImplementedError
 
-    @transactional
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
-        """Fit to samples X (dense or CSR) and labels y.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            float32 and float64 are used as they are. For kernel="precomputed" the Gram matrix (n_samples, n_samples).
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-            Multiplies C per sample, exactly: weight 2 is the sample twice, weight 0 is its absence.
-
-        Returns
-        -------
-        self
-        """
-        self._check_common()
-        largest = self._check_parameters()
-        check_choice("decision_function_shape", self.decision_function_shape, ["ovr", "ovo"])
-        if self.break_ties and self.decision_function_shape == "ovo":
-            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        control = self._control()
-        setup, X, classes, encoded, factors = self._encoded(X, y, sample_weight, largest)
+    def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
+        setup = Setup(self, data)
+        encoded, classes = data.code, data.classes
         label = encoded[setup.rows.index]
         pairs = list(combinations(range(len(classes)), 2))
         last = self._last_alphas(setup, len(pairs))
@@ -102,31 +77,11 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
             chosen = np.flatnonzero((label == i) | (label == j))
             positive = j if len(pairs) == 1 else i
             y = np.where(label[chosen] == positive, 1.0, -1.0)
-            pair = Pair(setup, chosen, y, setup.rows.weight[chosen], factors[label[chosen]])
+            pair = Pair(setup, chosen, y, setup.rows.weight[chosen], data.factors[label[chosen]])
             solutions.append(self._solve_pair(pair, last[k] if last else None, control.part(len(pairs) - k)))
             control = after(solutions[-1].result, control)
-        attributes = self._attributes(setup, X, classes, encoded, pairs, solutions)
-        self._publish(combined([s.result for s in solutions]), class_weight_=factors, **attributes)
-        return self
-
-    def _encoded(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, largest: float
-    ) -> tuple[Setup, Any, NDArray[Any], IntArray, FloatArray]:
-        """Validated samples, set up for the solver: (setup, X, classes, class of each row, factor of each class)."""
-        X, y = self._check_X(X, y)
-        classes, encoded = encoded_classes(y)
-        if len(classes) < 2:
-            raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class")
-        weight = row_weights(X.shape[0], sample_weight)
-        factors = class_weights(self.class_weight, classes, encoded, weight)
-        mass = np.bincount(encoded, weights=weight, minlength=len(classes))
-        if (mass == 0).any():
-            empty = classes[mass == 0].tolist()
-            raise ValueError(
-                f"Invalid input: all samples of class {empty} have zero weight; drop the class or weigh a sample of it"
-            )
-        bound = largest * float((weight * factors[encoded]).max())
-        return self._setup(X, encoded.astype(np.float64), weight, bound), X, classes, encoded, factors
+        attributes = self._attributes(setup, data.X, classes, encoded, pairs, solutions)
+        return combined([s.result for s in solutions]), attributes
 
     def _last_alphas(self, setup: Setup, n_pairs: int) -> list[FloatArray] | None:
         """For a warm start: the last fit's alphas in units of their bound, if it saw the same rows."""
@@ -167,6 +122,7 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         counts = np.bincount(encoded[support], minlength=len(classes)).astype(np.int32)
         attributes = {
             "classes_": classes,
+            "class_weight_": setup.data.factors,
             "support_": support.astype(np.int32),
             "support_vectors_": self._support(X, support),
             "n_support_": counts,
@@ -207,13 +163,18 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of each sample; several classes vote pair by pair, ties by break_ties."""
-        check_is_fitted(self)
+        self._check_ties()
         pair = self._kernel_sums(X, self._pair_coef()) + self.intercept_
         if len(self.classes_) == 2:
             return np.asarray(self.classes_[(pair.ravel() > 0).astype(np.intp)])
         n_classes = len(self.classes_)
         scores = ovr_decision(pair, n_classes) if self.break_ties else pair_votes(pair, n_classes)
         return np.asarray(self.classes_[self._winner(scores)])
+
+    def _check_ties(self) -> None:
+        check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo': give one of them otherwise")
 
     def _winner(self, scores: FloatArray) -> IntArray:
         """The class of the highest score; on ties the first, or in the order of the program that made it."""
@@ -230,7 +191,7 @@ class SVC(_KernelClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the hinge losses against ½‖w‖².
+        Weight of the hinge losses against ½‖w‖². inf is the hard margin, solved (and certified) as C = 1e10.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"} or callable, default="rbf"
         A callable takes two blocks of samples and returns their kernel values; it is asked for rows as needed,
         never for the whole matrix.
@@ -338,12 +299,12 @@ class SVC(_KernelClassifier):
         self.inner_solver = inner_solver
         self.warm_start = warm_start
 
-    def _check_parameters(self) -> float:
-        check_number("C", self.C, low=0, remedy="give a positive number; larger fits the training data more closely")
-        return float(self.C)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_C(self.C)
 
     def _solve_pair(self, pair: Pair, warm: FloatArray | None, control: Control) -> Solution:
-        unit = self.C * pair.factor
+        unit = self._unit() * pair.factor
         qp = c_svc(pair.y, unit * pair.weight, self.fit_intercept)
         begin = None if warm is None else qp.repaired(warm * qp.upper)
         return Solution(pair, pair.setup.solve(qp, pair.chosen, control, begin), unit)
@@ -425,9 +386,9 @@ class NuSVC(_KernelClassifier):
         self.inner_solver = inner_solver
         self.warm_start = warm_start
 
-    def _check_parameters(self) -> float:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_number("nu", self.nu, low=0, high=1, closed="right", remedy="the fraction of margin errors allowed")
-        return 1.0
 
     def _solve_pair(self, pair: Pair, warm: FloatArray | None, control: Control) -> Solution:
         setup = pair.setup

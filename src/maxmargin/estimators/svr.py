@@ -6,13 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from maxmargin.decomposition.options import DualResult
-from maxmargin.estimators._base import check_number, row_weights, transactional
-from maxmargin.estimators._kernel import KernelMachine, Setup
+from maxmargin.estimators._base import check_number
+from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
+from maxmargin.estimators._labelled import Labelled
 from maxmargin.problem.formulations import QP, epsilon_svr, intercept_and_r, nu_svr
+from maxmargin.runtime import Control, Result
 
 FloatArray = NDArray[np.float64]
 
@@ -26,36 +28,23 @@ class _KernelRegressor(RegressorMixin, KernelMachine):
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
-        check_number("C", self.C, low=0, remedy="give a positive number; larger fits the training data more closely")
+        super()._check_parameters()
+        check_C(self.C)
 
-    @transactional
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
-        """Fit to samples X (dense or CSR) and targets y; sample_weight multiplies C per sample, exactly.
-
-        Returns
-        -------
-        self
-        """
-        self._check_common()
-        self._check_parameters()
-        control = self._control()
-        X, y = self._check_X(X, y, y_numeric=True)
-        target = np.ascontiguousarray(y, np.float64)
-        weight = row_weights(X.shape[0], sample_weight)
-        setup = self._setup(X, target, weight, self.C * float(weight.max()))
-        qp = self._qp(target[setup.rows.index], setup.rows.weight)
+    def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
+        setup = Setup(self, data)
+        qp = self._qp(data.target[setup.rows.index], setup.rows.weight)
         result = setup.solve(qp, None, control, self._warm_alpha(setup, qp))
-        self._publish(result, **self._attributes(setup, X, qp, result))
-        return self
+        return result, self._attributes(setup, data.X, qp, result)
 
     def _warm_alpha(self, setup: Setup, qp: QP) -> FloatArray | None:
         last = getattr(self, "_last", None) if self.warm_start else None
         if last is None or not np.array_equal(last["index"], setup.rows.index):
             return None
-        return qp.repaired(last["alpha"] * (self.C / last["unit"]))
+        return qp.repaired(last["alpha"] * (self._unit() / last["unit"]))
 
     def _attributes(self, setup: Setup, X: Any, qp: QP, result: DualResult) -> dict[str, Any]:
-        unit = np.full(qp.n, self.C)
+        unit = np.full(qp.n, self._unit())
         plus, minus = (setup.rows.spread(half, X.shape[0], unit) for half in result.alpha.reshape(2, qp.n))
         coef = plus - minus
         support = np.flatnonzero(coef)
@@ -71,7 +60,7 @@ class _KernelRegressor(RegressorMixin, KernelMachine):
         if len(qp.targets) == 2:
             attributes["epsilon_"] = tube
         if self.warm_start:
-            attributes["_last"] = {"index": setup.rows.index, "alpha": result.alpha, "unit": self.C}
+            attributes["_last"] = {"index": setup.rows.index, "alpha": result.alpha, "unit": self._unit()}
         return attributes
 
     def predict(self, X: Any) -> FloatArray:
@@ -148,7 +137,7 @@ class SVR(_KernelRegressor):
         check_number("epsilon", self.epsilon, low=0, closed="left", remedy="the half width of the tube")
 
     def _qp(self, t: FloatArray, weight: FloatArray) -> QP:
-        return epsilon_svr(t, self.epsilon, self.C * weight, self.fit_intercept)
+        return epsilon_svr(t, self.epsilon, self._unit() * weight, self.fit_intercept)
 
 
 class NuSVR(_KernelRegressor):
@@ -219,6 +208,7 @@ class NuSVR(_KernelRegressor):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("nu", self.nu, low=0, high=1, closed="right", remedy="the fraction of errors allowed")
+        check_number("C", self.C, low=0, remedy="the hard margin has no width to be found: give a finite number, or use SVR")
 
     def _qp(self, t: FloatArray, weight: FloatArray) -> QP:
-        return nu_svr(t, self.nu, self.C, weight)
+        return nu_svr(t, self.nu, self._unit(), weight)

@@ -117,7 +117,7 @@ def _problems(
     if classes is None:
         yield every, None, spread[0], float(intercept[0])
         return
-    label = np.searchsorted(classes, np.asarray(y).ravel())
+    label = _class_numbers(estimator, y)
     if len(classes) == 2:
         yield every, np.where(label == 1, 1.0, -1.0), spread[0], float(intercept[0])
     elif len(dual_coef) == len(classes):  # one class against the rest
@@ -131,13 +131,19 @@ def _problems(
             yield rows, np.where(first, 1.0, -1.0), coef, float(intercept[k])
 
 
+def _class_numbers(estimator: Any, y: Any) -> IntArray:
+    """The number of each row's class; of a row whose class has no weight, and is not in classes_, any: its bound is 0."""
+    classes = estimator.classes_
+    return np.asarray(np.minimum(np.searchsorted(classes, np.asarray(y).ravel()), len(classes) - 1))
+
+
 def _judged(
     estimator: Any, kernel: Kernel, X: Any, y: Any, weight: FloatArray, rows: IntArray, sign: FloatArray | None,
     coef: FloatArray, intercept: float,
 ) -> Certificate:  # fmt: skip
     params, some = estimator.get_params(deep=False), weight[rows]
     if sign is not None:
-        label = np.searchsorted(estimator.classes_, np.asarray(y).ravel()[rows])
+        label = _class_numbers(estimator, y)[rows]
         factors = np.asarray(getattr(estimator, "class_weight_", np.ones(len(estimator.classes_))), dtype=np.float64)
         if "nu" in params and len(set(factors[label])) > 1:
             raise ValueError(
@@ -165,7 +171,8 @@ def _as_qp(
     published = np.array([intercept] if with_intercept else [])
     if sign is not None:
         if "nu" not in params:
-            return formulations.c_svc(sign, params["C"] * weight, with_intercept), sign * coef, published
+            upper = formulations.hard_margin(params["C"]) * weight
+            return formulations.c_svc(sign, upper, with_intercept), sign * coef, published
         qp = formulations.nu_svc(sign, params["nu"], weight)
         rho = params["nu"] * weight.sum() / max(np.abs(coef).sum(), np.finfo(float).tiny)  # fits divide by it
         return qp, sign * coef * rho, rho * (intercept + np.array([-1.0, 1.0]))
@@ -174,9 +181,9 @@ def _as_qp(
     assert target is not None
     split = np.maximum(np.concatenate([coef, -coef]), 0)
     if "nu" not in params:
-        upper = params["C"] * weight
+        upper = formulations.hard_margin(params["C"]) * weight
         return formulations.epsilon_svr(target, params["epsilon"], upper, with_intercept), split, published
-    qp = formulations.nu_svr(target, params["nu"], params["C"], weight)
+    qp = formulations.nu_svr(target, params["nu"], formulations.hard_margin(params["C"]), weight)
     # When the tube closes (ε = 0), a and a* are both non-zero, which their difference does not show: what is missing
     # from Σ(a + a*) is spread over the room that is left, equally on both sides.
     room = qp.upper[: qp.n] - np.abs(coef)
@@ -206,7 +213,7 @@ def _linear_certificates(estimator: Any, X: Any, y: Any, weight: FloatArray) -> 
         raise ValueError("certify_fit judges LinearSVC's multi_class='ovr', not the joint problem of 'crammer_singer'")
     if params.get("penalty", "l2") != "l2":
         raise ValueError(f"certify_fit judges LinearSVC's penalty='l2', not penalty={params['penalty']!r}")
-    label = np.searchsorted(classes, np.asarray(y).ravel())
+    label = _class_numbers(estimator, y)
     upper = params["C"] * weight * _class_factors(params.get("class_weight"), classes, label, weight)[label]
     scaling = params.get("intercept_scaling", 1.0) if params.get("fit_intercept", True) else 0.0
     x = X.astype(np.float64)

@@ -28,6 +28,9 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of Σ a: what a sum may miss its target by
+# What C=inf stands for: no margin errors. Larger than the coefficients of a separable problem unless its margin is tiny (one
+# of γ needs coefficients up to about 1/γ²); what is not separable is told by coefficients that reach it.
+HARD_MARGIN = 1e10
 
 
 class InfeasibleError(ValueError):
@@ -100,6 +103,11 @@ def restored(alpha: FloatArray, upper: FloatArray, sign: FloatArray, target: flo
             break
         alpha = moved
     return alpha
+
+
+def hard_margin(C: float) -> float:
+    """C as a bound that numbers can be multiplied with."""
+    return HARD_MARGIN if np.isinf(C) else float(C)
 
 
 def c_svc(y: FloatArray, upper: FloatArray, fit_intercept: bool = True) -> QP:
