@@ -10,9 +10,10 @@ from maxmargin.estimators.svr import SVR, NuSVR
 from maxmargin.models import load, save
 from maxmargin.models.onnx import to_onnx
 from maxmargin.problem.fitted import certify_fit
+from maxmargin.reports import report
 
 __version__ = VERSION
 __all__ = [
-    "DCSVC", "DCSVR", "SVC", "SVR", "BudgetSVC", "LinearSVC", "NuSVC", "NuSVR", "OneClassSVM", "certify_fit", "load", "save",
-    "to_onnx",
+    "DCSVC", "DCSVR", "SVC", "SVR", "BudgetSVC", "LinearSVC", "NuSVC", "NuSVR", "OneClassSVM", "certify_fit", "load",
+    "report", "save", "to_onnx",
 ]  # fmt: skip

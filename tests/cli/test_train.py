@@ -260,3 +260,21 @@ def test_a_reader_that_has_enough_is_no_error(maxmargin, folder) -> None:
     line = f"{sys.executable} -m maxmargin predict -q train.svm m - | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, env=os.environ)
     assert "Traceback" not in done.stderr and done.stdout.strip() in ("0", "141")
+
+
+# ---- reports ----------------------------------------------------------------------------------------------------
+
+
+def test_a_report(maxmargin, folder) -> None:
+    done = maxmargin("train", "-c", 10, "--report", "page.html", "train.svm", "m")
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert done.code == 0 and "<title>SVC on train.svm</title>" in page
+    assert "maxmargin train -c 10 --report page.html train.svm m" in page and "Judged once more" in page
+    refused = maxmargin("train", "--report", "nowhere/page.html", "train.svm", "n")
+    assert refused.code == 2 and "--report cannot be written" in refused.err and not (folder / "n").exists()
+
+
+@pytest.mark.parametrize("options", ["-s 1 -n 0.3", "-s 2", "-s 3", "-s 4", "-t 0", "--engine dc", "--engine budget"])
+def test_reports_of_all_engines(maxmargin, folder, options) -> None:
+    assert maxmargin("train", *options.split(), "--report", "page.html", "train.svm", "m").code == 0
+    assert "What is proven" in (folder / "page.html").read_text(encoding="utf-8")

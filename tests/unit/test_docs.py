@@ -19,7 +19,7 @@ MODULES = [
     name
     for package in (
         "estimators", "models", "problem", "decomposition", "divide", "linear", "budget", "data", "runtime",
-        "plots",
+        "plots", "reports",
     )
     for _, name, _ in pkgutil.iter_modules([str(Path(maxmargin.__file__).parent / package)], f"maxmargin.{package}.")
 ]

@@ -78,6 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     elif words and words[0] in {*COMMANDS, *PROGRAMS}:
         words[1:] = translated(words[1:])
     args = parser().parse_args(words)
+    args.line = list(sys.argv[1:] if argv is None else argv)
     try:
         code = int(args.run(args, Console(getattr(args, "quiet", False), getattr(args, "json", False))))
         sys.stdout.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,16 @@ import numpy as np
 import maxmargin
 from maxmargin.cli import cv, engines, samples
 from maxmargin.cli.console import Console, code_of
+from maxmargin.estimators._summary import relative_gap
 from maxmargin.runtime import deferred_interrupt
+
+FEW_ROWS = 2000  # whose certificate plain NumPy computes in seconds
 
 EXAMPLES = (
     ("maxmargin train train.svm", "an RBF machine into train.svm.model"),
     ("maxmargin train -c 10 -g 0.5 --max-time 60 train.svm model.mxm", "the best model of a minute, and its gap"),
     ("maxmargin train -t 0 --json train.svm linear.mxm", "a linear machine, the outcome as JSON"),
+    ("maxmargin train -c 10 --report report.html train.svm model.mxm", "and a page to look at"),
     ("maxmargin train -s 3 -c 10 --label price prices.csv prices.mxm", "regression from a table"),
     ("maxmargin train -s 0 -t 2 -c 10 -w1 2 -w-1 1 -q --format libsvm train.svm for-svm-predict.model", "for svm-predict"),
     ("maxmargin train -v 5 -c 10 train.svm", "five-fold cross-validation, no model"),
@@ -33,6 +38,7 @@ def add_options(parser: argparse.ArgumentParser, like_libsvm: bool = False) -> N
     parser.add_argument("--format", choices=("maxmargin", "libsvm", "liblinear"),
                         default="libsvm" if like_libsvm else "maxmargin",
                         help="of MODEL; only maxmargin's own holds status and gap (default: %(default)s)")
+    parser.add_argument("--report", metavar="FILE.html", help="write a page about the model and its training samples")
     samples.add_options(parser)
 
 
@@ -40,6 +46,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.folds is not None:
         return cv.run(args, console)
     path = _target(args)
+    if args.report is not None:
+        _check_target(Path(args.report), "--report")
     found = cv.read(args)
     engine, why = engines.chosen(args, found, args.format)
     machine = engines.built(args, engine, found, console)
@@ -50,6 +58,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
             machine.fit(found.X, found.y)
         machine.set_params(verbose=False)  # whoever loads it did not ask for a bar
         maxmargin.save(machine, path, format=args.format)
+        if args.report is not None:
+            page(args, machine, found)
         values = outcome(machine) | {"engine": engine, "reason": why, "data": found.summary(), "format": args.format}
         console.results([*lines(machine), f"model: {path}"], {"command": "train", "model": str(path), **values})
         return code_of(machine.status_, interrupted.is_set())
@@ -60,9 +70,21 @@ def _target(args: argparse.Namespace) -> Path:
     if args.model is None and args.data == "-":
         raise ValueError("DATA is standard input, so MODEL must be named: maxmargin train - MODEL")
     path = Path(args.model or f"{Path(args.data).name}.model")
-    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise ValueError(f"the model cannot be written to {path}: a folder, or its folder is not there or not writable")
+    _check_target(path, "the model")
     return path
+
+
+def _check_target(path: Path, what: str) -> None:
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise ValueError(f"{what} cannot be written to {path}: a folder, or its folder is not there or not writable")
+
+
+def page(args: argparse.Namespace, machine: Any, found: samples.Samples) -> None:
+    """The report on a model and the samples of its training."""
+    title = f"{type(machine).__name__} on {Path(found.path).name}"
+    certify = found.X.shape[0] <= FEW_ROWS and machine.status_ != "unknown"
+    command = "maxmargin " + shlex.join(args.line)
+    maxmargin.report(machine, found.X, found.y, path=args.report, title=title, certify=certify, command=command)
 
 
 def _check_format(machine: Any, format: str, found: samples.Samples) -> None:
@@ -90,10 +112,6 @@ def outcome(machine: Any) -> dict[str, Any]:
         "parameters": {name: value for name, value in machine.get_params(deep=False).items() if name != "callback"},
         "version": maxmargin.__version__,
     }
-
-
-def relative_gap(machine: Any) -> float:
-    return float(machine.dual_gap_ / max(abs(machine.objective_), np.finfo(float).tiny))
 
 
 def lines(machine: Any) -> list[str]:

@@ -23,6 +23,7 @@ from sklearn.exceptions import ConvergenceWarning, InconsistentVersionWarning
 from sklearn.utils.validation import validate_data
 
 from maxmargin.estimators._labelled import Labelled
+from maxmargin.estimators._summary import html_line
 from maxmargin.runtime import Control, Result, Status, deferred_interrupt
 
 FloatArray = NDArray[np.float64]
@@ -153,6 +154,17 @@ class Machine(BaseEstimator):
         if then != VERSION:
             warnings.warn(OtherVersionWarning(type(self).__name__, then), stacklevel=2)
         super().__setstate__({name: value for name, value in state.items() if name != "_maxmargin_version"})
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """What a notebook shows: after fit, status, gap and time above scikit-learn's drawing."""
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle and hasattr(self, "status_"):
+            bundle["text/html"] = html_line(self) + bundle["text/html"]
+        return bundle
+
+    def _repr_html_inner(self) -> str:
+        drawn: str = super()._repr_html_inner()
+        return html_line(self) + drawn if hasattr(self, "status_") else drawn
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

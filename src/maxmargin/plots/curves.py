@@ -37,8 +37,8 @@ class Curve:
 def curves(trace: NDArray[Any], quantity: str, x: str) -> list[Curve]:
     """One curve per problem of a fit (pairs of classes, classes); those without two known values are left out.
 
-    A gap that an engine does not know between turns is the distance of the lower bound from the objective that the
-    problem reached in the end: at least the gap of that model at the time.
+    Where an engine does not know the gap of every turn, the curve is the distance of the lower bound from the objective
+    that the problem reached in the end: what was known of that model at the time.
     """
     if not len(trace):
         return []
@@ -49,8 +49,8 @@ def curves(trace: NDArray[Any], quantity: str, x: str) -> list[Curve]:
         values, lower = np.array(rows[quantity], np.float64), None
         if quantity == "gap":
             known = rows["objective"][np.isfinite(rows["objective"])]
-            if len(known):
-                values = np.where(np.isfinite(values), values, known[-1] - rows["dual"])
+            if len(known) and not np.isfinite(values[np.isfinite(rows["dual"])]).all():
+                values = known[-1] - rows["dual"]
         if quantity == "objective":
             lower = np.array(rows["dual"], np.float64)
             shown = np.isfinite(values) | np.isfinite(lower)
