@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.decomposition.options import Options
+from maxmargin.divide.carriers import active_carrier
 from maxmargin.divide.clustering import Partition
 from maxmargin.divide.model import Certificate, LevelModel, Plan, Problem, best_constant
+from maxmargin.divide.remote import Afar, Blocks, Carrier
 from maxmargin.divide.side_by_side import by_joblib, in_threads, workers
 from maxmargin.divide.subproblem import KernelData, Piece, Solving, Subproblem, cut_short, one_class, restricted, variables
 from maxmargin.problem.formulations import intercept_and_r
@@ -73,17 +75,25 @@ class Level:
 
     def solve(self) -> Generator[None, None, None]:
         """All subproblems: giants one by one with all threads, then the rest in parallel. Safe points in between."""
+        if self.tasks and self.data.kernel.native:
+            self.data.source()  # prepared once, before the threads ask for it
+        with active_carrier() as carrier:
+            if carrier is not None:
+                yield from self._solve_afar(carrier)
+                return
         jobs, shared = workers(self.options.threads)
         work = np.array([float(task.size) ** 2 for task in self.tasks])
         giants = int(np.count_nonzero(work > work.sum() / jobs)) if shared else 0
         giants = len(self.tasks) if jobs == 1 else giants
-        if self.tasks and self.data.kernel.native:
-            self.data.source()  # prepared once, before the threads ask for it
         for task in self.tasks[:giants]:
             yield from self._solve_alone(task)
         rest = self.tasks[giants:]
         if rest:
             yield from in_threads(rest, jobs, self._stop, self.pieces) if shared else by_joblib(rest, jobs, self.pieces)
+
+    def _solve_afar(self, carrier: Carrier) -> Generator[None, None, None]:
+        blocks = self.data.afar = self.data.afar or Blocks(carrier, len(self.data.rows), self.data.rows_of)
+        yield from Afar(self.tasks, self.division.members(), blocks, self.data.known_frame()).solve(self.pieces)
 
     def _solve_alone(self, task: Subproblem) -> Generator[None, None, None]:
         solving = task.solving(self.options.threads)

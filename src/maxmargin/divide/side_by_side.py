@@ -1,5 +1,7 @@
 """Subproblems several at a time: in threads of this process, or wherever the active joblib backend runs them.
 
+Dask and Ray are not asked by way of joblib, which would ship every row again at every level: see remote.py.
+
 Each way is a generator of safe points that adds to a list of pieces as they are done. Closed before its end, it stops
 what runs, in threads after the turn that is under way, and the pieces have what those threads reached.
 """

@@ -38,6 +38,7 @@ class KernelData:
     ) -> None:
         self.X, self.kernel, self.rows, self.threads = X, kernel, np.ascontiguousarray(rows, np.int64), threads
         self.dtype, self.frame = np.dtype(dtype), frame
+        self.afar: Any = None  # where a cluster's workers have the rows: remote.Blocks
         self._prepared: dict[Any, Samples] = {}
         self._lock = threading.Lock()
 
@@ -56,16 +57,23 @@ class KernelData:
     def restricted(self, ids: IntArray) -> KernelData:
         """The samples `ids` alone, with copies of their rows; kernel values keep their bits."""
         rows = self.rows[ids]
-        source = self.source()
-        frame = source.samples.frame if isinstance(source, NativeRows) else None
         X = self.X[np.ix_(rows, rows)] if self.kernel.name == "precomputed" else self.X[rows]
-        return KernelData(X, self.kernel, np.arange(len(rows)), self.dtype, 1, frame)
+        return KernelData(X, self.kernel, np.arange(len(rows)), self.dtype, 1, self.known_frame())
+
+    def known_frame(self) -> Frame | None:
+        """What some of the samples need to have the same kernel values elsewhere."""
+        source = self.source()
+        return source.samples.frame if isinstance(source, NativeRows) else None
+
+    def rows_of(self, ids: IntArray) -> Any:
+        """Copies of these samples' rows."""
+        return self.X[self.rows[ids]]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_prepared", "_lock")}
+        return {name: value for name, value in vars(self).items() if name not in ("_prepared", "_lock", "afar")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _prepared={}, _lock=threading.Lock())
+        vars(self).update(state, _prepared={}, _lock=threading.Lock(), afar=None)
 
 
 def variables(qp: QP, samples: IntArray) -> IntArray:

@@ -1,0 +1,80 @@
+"""A Dask cluster as a carrier of subproblems (remote.py). Needs `distributed`, which whoever has a client has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from typing import Any
+
+from maxmargin.divide.remote import LostError, solve_order
+
+
+class DaskCarrier:
+    """By a client. Values go straight to the workers, unless the client was made with direct_to_workers=False."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.direct = client.direct_to_workers is not False
+        self._calls = 0
+
+    def put(self, value: Any) -> Any:
+        # In a list, as a list would be taken apart; hash=False, as equal values need not be found out.
+        try:
+            return self.client.scatter([value], direct=self.direct, hash=False)[0]
+        except (OSError, TimeoutError) as error:
+            raise RuntimeError(
+                f"the Dask workers of {self.client.scheduler.address} cannot be reached from here: {error}. Where only the "
+                "scheduler can be, make the client with direct_to_workers=False"
+            ) from error
+
+    def call(self, function: Callable[..., Any], *args: Any, at: Any = None) -> Any:
+        self._calls += 1
+        function = solve_until_cancelled if function is solve_order else function
+        where = {} if at is None else {"workers": [at], "allow_other_workers": True}
+        return self.client.submit(function, *args, pure=False, priority=-self._calls, **where)  # first come, first served
+
+    def homes(self, refs: Sequence[Any]) -> list[Any]:
+        held = self.client.who_has(list(refs))
+        places = [tuple(held.get(ref.key, ())) for ref in refs]
+        if not all(places):  # some are being computed, or lost: whoever picks from them will find out
+            self._wait(refs, None, "ALL_COMPLETED")
+            held = self.client.who_has(list(refs))
+            places = [tuple(held.get(ref.key, ())) for ref in refs]
+        return [place[0] if place else None for place in places]
+
+    def wait(self, refs: Sequence[Any], seconds: float) -> list[Any]:
+        self._wait(refs, seconds, "FIRST_COMPLETED")
+        return [ref for ref in refs if ref.status != "pending"]
+
+    def _wait(self, refs: Sequence[Any], seconds: float | None, until: str) -> None:
+        from distributed import wait
+
+        with self.client.as_current(), suppress(TimeoutError, CancelledError):
+            wait(list(refs), timeout=seconds, return_when=until)
+
+    def get(self, ref: Any) -> Any:
+        from distributed import KilledWorker
+
+        try:
+            return self.client.gather(ref, direct=self.direct)
+        except (CancelledError, KilledWorker, OSError) as error:
+            raise LostError(str(error)) from error
+
+    def drop(self, refs: Sequence[Any]) -> None:
+        if refs and self.client.status == "running":
+            self.client.cancel(list(refs), force=True)
+
+
+def solve_until_cancelled(order: Any, rows: Any) -> Any:
+    """On a worker: a task that nobody waits for any more ends after the turn that is under way."""
+    from distributed import get_worker
+    from distributed.worker import thread_state
+
+    worker, key = get_worker(), thread_state.key
+
+    def stopped() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is None or task.state == "cancelled"
+
+    return solve_order(order, rows, stopped)

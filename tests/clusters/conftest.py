@@ -1,0 +1,69 @@
+"""A Dask scheduler and two single-thread workers, each a process of its own, started from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("distributed")
+from distributed import Client
+
+
+class Cluster:
+    """The processes, by name; `client` talks to them."""
+
+    def __init__(self, folder: Path, workers: int = 2) -> None:
+        self.file, self.processes = folder / "scheduler.json", {}
+        self._start("scheduler", "--port", "0", "--dashboard-address", ":0")
+        for k in range(workers):
+            self.add(f"worker-{k}")
+        self.client = Client(self._address(), set_as_default=False)
+        self.client.wait_for_workers(workers, timeout=60)
+
+    def _start(self, kind: str, *args: str, name: str = "scheduler") -> None:
+        command = [sys.executable, "-m", "distributed.cli.dask_" + kind, "--scheduler-file", str(self.file), *args]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.processes[name] = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, **quiet)
+
+    def _address(self) -> str:
+        for _ in range(600):
+            try:
+                return json.loads(self.file.read_text())["address"]
+            except (OSError, ValueError, KeyError):
+                time.sleep(0.1)
+        raise RuntimeError("the Dask scheduler did not start")
+
+    def add(self, name: str) -> None:
+        self._start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--name", name, name=name)
+
+    def kill(self, name: str) -> None:
+        """As a machine that is taken away: no farewell."""
+        process = self.processes.pop(name)
+        process.kill()
+        process.wait()
+
+    def close(self) -> None:
+        self.client.close()
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    """Two workers that every test finds alive: who kills one starts another."""
+    made = Cluster(tmp_path_factory.mktemp("dask"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def client(cluster):
+    """The client of the cluster; not the default one, unless a test says so."""
+    return cluster.client
