@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from maxmargin import DCSVC, DCSVR
-from maxmargin.decomposition.solver import Options
+from maxmargin.decomposition.options import Options
 from maxmargin.divide import level
 from maxmargin.divide.on_dask import DaskCarrier
 from maxmargin.divide.remote import Afar, Blocks

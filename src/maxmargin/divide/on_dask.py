@@ -7,7 +7,10 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
 
-from maxmargin.divide.remote import LostError, solve_order
+from maxmargin.divide.remote import GONE, LostError, solve_order
+from maxmargin.divide.side_by_side import LOOK
+
+LOST = ("cancelled", "lost", "error")  # what a future says of itself when its value is gone, or with it what it needs
 
 
 class DaskCarrier:
@@ -35,13 +38,16 @@ class DaskCarrier:
         return self.client.submit(function, *args, pure=False, priority=-self._calls, **where)  # first come, first served
 
     def homes(self, refs: Sequence[Any]) -> list[Any]:
-        held = self.client.who_has(list(refs))
-        places = [tuple(held.get(ref.key, ())) for ref in refs]
-        if not all(places):  # some are being computed, or lost: whoever picks from them will find out
-            self._wait(refs, None, "ALL_COMPLETED")
-            held = self.client.who_has(list(refs))
-            places = [tuple(held.get(ref.key, ())) for ref in refs]
-        return [place[0] if place else None for place in places]
+        while True:
+            there = [ref for ref in refs if ref.status not in LOST]
+            try:
+                held = self.client.who_has(there) if there else {}
+            except CancelledError:  # one was lost since we looked
+                continue
+            unknown = [ref for ref in there if not held.get(ref.key)]
+            if not unknown:
+                return [GONE if ref.status in LOST else held[ref.key][0] for ref in refs]
+            self._wait(unknown, LOOK, "ALL_COMPLETED")
 
     def wait(self, refs: Sequence[Any], seconds: float) -> list[Any]:
         self._wait(refs, seconds, "FIRST_COMPLETED")

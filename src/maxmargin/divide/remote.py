@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin.decomposition.rows import Frame
-from maxmargin.decomposition.solver import DualResult, Options
+from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.divide.clustering import drained
 from maxmargin.divide.side_by_side import LOOK, Steps
 from maxmargin.divide.subproblem import KernelData, Piece, Solving, Subproblem
@@ -35,6 +35,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 ATTEMPTS = 4  # at one subproblem: a machine may be taken away twice, and a third time by chance
+
+
+GONE = object()  # the home of a value that is lost
 
 
 class LostError(Exception):
@@ -53,7 +56,7 @@ class Carrier(Protocol):
         ...
 
     def homes(self, refs: Sequence[Any]) -> list[Any]:
-        """Where each value is: equal for those in one place. Waits for values that are being computed."""
+        """Where each value is: equal for those in one place, GONE for lost ones. Waits for those being computed."""
         ...
 
     def wait(self, refs: Sequence[Any], seconds: float) -> list[Any]:
@@ -88,15 +91,14 @@ class Blocks:
         self._origin, self._kept = (block, place), len(refs)
         self.block, self.place = block.copy(), place.copy()
         self.refs: dict[int, Any] = dict(enumerate(refs))
-        self._count: dict[int, int] = {b: int(np.count_nonzero(block == b)) for b in self.refs}
+        self._count: dict[int, int] = {}  # rows of each block that was made here
         self._next = len(refs)
         self.sent = 0  # rows that have left from here
 
     def move(self, rows: IntArray) -> Any:
         """A block of these rows, in this order, on one worker."""
         ref = self._gathered(rows)
-        for b, count in zip(*np.unique(self.block[rows], return_counts=True)):
-            self._forget(int(b), int(count))
+        self._leave(rows)
         self.block[rows], self.place[rows] = self._next, np.arange(len(rows))
         self.refs[self._next], self._count[self._next] = ref, len(rows)
         self._next += 1
@@ -104,17 +106,40 @@ class Blocks:
 
     def restore(self, rows: IntArray) -> Any:
         """The same after their block was lost."""
-        self.block[rows], self.place[rows] = self._origin[0][rows], self._origin[1][rows]
+        self._back_to_origin(rows)
         return self.move(rows)
 
-    def _forget(self, b: int, count: int) -> None:
-        if b >= self._kept:
-            self._count[b] -= count
-            if self._count[b] <= 0:
-                self.refs.pop(b, None)
+    def _back_to_origin(self, rows: IntArray) -> None:
+        self._leave(rows)
+        self.block[rows], self.place[rows] = self._origin[0][rows], self._origin[1][rows]
+
+    def _leave(self, rows: IntArray) -> None:
+        """The rows go out of their blocks; a block that has none left is given up, unless the data came in it."""
+        for b, count in zip(*np.unique(self.block[rows], return_counts=True)):
+            if b >= self._kept:
+                self._count[int(b)] -= int(count)
+                if not self._count[int(b)]:
+                    del self.refs[int(b)], self._count[int(b)]
+
+    def _homes(self, rows: IntArray) -> dict[Any, list[int]]:
+        """Home: the blocks there that have some of the rows. Blocks that were lost are as at the beginning."""
+        known = [int(b) for b in np.unique(self.block[rows]) if b >= 0]
+        places = self.carrier.homes([self.refs[b] for b in known]) if known else []
+        gone = [b for b, home in zip(known, places) if home is GONE]
+        if gone:
+            if min(gone) < self._kept:
+                raise LostError("a partition of the data was lost, and nobody knows how to compute it again")
+            back = np.flatnonzero(np.isin(self.block, gone))
+            self._back_to_origin(back)
+            return self._homes(rows)
+        groups: dict[Any, list[int]] = {}
+        for b, home in zip(known, places):
+            groups.setdefault(home, []).append(b)
+        return groups
 
     def _gathered(self, rows: IntArray) -> Any:
         """The rows out of the blocks that they are in: picked at each home, joined at one."""
+        homes = self._homes(rows)
         block, place = self.block[rows], self.place[rows]
         new = np.flatnonzero(block < 0)
         if len(new):
@@ -122,9 +147,8 @@ class Blocks:
             self.sent += len(new)
             if len(new) == len(rows):
                 return self.carrier.put(self._fetch(rows))
-        known = [int(b) for b in np.unique(block) if b >= 0]
         parts, order = [], []
-        for home, group in _by_home(known, self.carrier.homes([self.refs[b] for b in known])):
+        for home, group in homes.items():
             wanted = [np.flatnonzero(block == b) for b in group]
             order.append(np.concatenate(wanted))
             places = self.carrier.put([place[some].astype(np.int32) for some in wanted])
@@ -135,13 +159,6 @@ class Blocks:
             parts.append(self.carrier.put(self._fetch(rows[new])))
         back = np.argsort(np.concatenate(order), kind="stable").astype(np.int32)
         return self.carrier.call(joined, self.carrier.put(back), *parts)
-
-
-def _by_home(blocks: list[int], homes: list[Any]) -> list[tuple[Any, list[int]]]:
-    groups: dict[Any, list[int]] = {}
-    for b, home in zip(blocks, homes):
-        groups.setdefault(home, []).append(b)
-    return list(groups.items())
 
 
 def stacked(parts: Sequence[Any]) -> Any:
