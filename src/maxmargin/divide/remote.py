@@ -22,8 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.decomposition.rows import Frame
 from maxmargin.decomposition.options import DualResult, Options
+from maxmargin.decomposition.rows import Frame
 from maxmargin.divide.clustering import drained
 from maxmargin.divide.side_by_side import LOOK, Steps
 from maxmargin.divide.subproblem import KernelData, Piece, Solving, Subproblem
