@@ -147,7 +147,8 @@ std::tuple<index_t, double> inner_smo(In2<T> tile, InOut<double> beta, In<double
   if (ld % kLanes<T> != 0 || ld < q || index_t(tile.shape(0)) < q)
     throw std::invalid_argument("inner_smo: pad the tile's rows to a multiple of 16");
   nb::gil_scoped_release release;
-  InnerSmo<T> smo(tile.data(), q, ld, beta.data(), lo.data(), hi.data(), score.data(), group.data(), groups);
+  TileRows<T> rows{tile.data(), ld};
+  InnerSmo<T> smo(rows, q, beta.data(), lo.data(), hi.data(), score.data(), group.data(), groups);
   const SmoReport r = smo.run(tol, max_steps);
   return {r.steps, r.violation};
 }

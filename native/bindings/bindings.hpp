@@ -46,5 +46,6 @@ void bind_decomposition(nb::module_& m);
 void bind_kernels(nb::module_& m);
 void bind_divide(nb::module_& m);
 void bind_data(nb::module_& m);
+void bind_many(nb::module_& m);
 
 }  // namespace maxmargin

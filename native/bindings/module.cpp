@@ -10,4 +10,5 @@ NB_MODULE(MAXMARGIN_MODULE, m) {
   bind_budget(m);
   bind_divide(m);
   bind_data(m);
+  bind_many(m);
 }

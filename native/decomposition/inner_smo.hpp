@@ -24,19 +24,34 @@ struct SmoReport {
   double violation;
 };
 
+// What a source of rows may want to know when it is asked for one: who else is about to be asked for.
 template <class T>
+struct Wishes {
+  const T *score, *up, *low;  // of the first group: score + up is −∞ for who cannot rise, score + low is ∞ for who cannot fall
+};
+
+// Rows of a gathered tile: tile[i · ld + j].
+template <class T>
+struct TileRows {
+  const T* tile;
+  index_t ld;
+  const T* row(index_t i, const Wishes<T>&) const { return tile + i * ld; }
+  T diagonal(index_t i) const { return tile[i * ld + i]; }
+};
+
+template <class T, class Rows = TileRows<T>>
 class InnerSmo {
  public:
-  // tile[i · ld + j], ld a multiple of the vector width; what lies past column q is finite. score, beta: in and out.
-  InnerSmo(const T* tile, index_t q, index_t ld, double* beta, const double* lo, const double* hi, double* score,
-           const std::int8_t* group, int groups)
-      : tile_(tile), q_(q), ld_(ld), width_((q + L - 1) / L * L), beta_(beta), lo_(lo), hi_(hi), score_out_(score), groups_(groups) {
+  // Rows are at least q long, rounded up to whole vectors; what lies past column q is finite. score, beta: in and out.
+  InnerSmo(Rows& rows, index_t q, double* beta, const double* lo, const double* hi, double* score, const std::int8_t* group,
+           int groups)
+      : rows_(rows), q_(q), width_((q + L - 1) / L * L), beta_(beta), lo_(lo), hi_(hi), score_out_(score), groups_(groups) {
     score_.assign(width_, T(0));
     diagonal_.assign(width_, T(1));
     floor_.assign(width_, kTau);
     for (index_t v = 0; v < q; ++v) {
       score_[v] = T(score[v]);
-      diagonal_[v] = tile[v * ld + v];
+      diagonal_[v] = rows.diagonal(v);
       floor_[v] = std::max(kTau * std::abs(diagonal_[v]), std::numeric_limits<T>::min());
     }
     const int sets = std::max(groups, 1);
@@ -61,6 +76,8 @@ class InnerSmo {
     T value;
     index_t at;
   };
+
+  const T* row(index_t v) { return rows_.row(v, {score_.data(), up_[0].data(), low_[0].data()}); }
 
   // Which way β_v may move, as numbers to add to a score: 0, or an infinity that rules it out.
   void flag(index_t v) {
@@ -101,9 +118,11 @@ class InnerSmo {
         }
       }
       if (!(violation > tol) || step >= max_steps) return {step, std::max(violation, 0.0)};
-      const index_t i = top[set].at, j = partner(i, set);
+      const index_t i = top[set].at;
+      const T* ki = row(i);
+      const index_t j = partner(i, ki, set);
       if (j < 0) return {step, violation};  // scores that are not numbers
-      const T *ki = tile_ + i * ld_, *kj = tile_ + j * ld_;
+      const T* kj = row(j);
       const double curvature = std::max(0.5 * (double(floor_[i]) + double(floor_[j])),
                                         double(diagonal_[i]) + double(diagonal_[j]) - 2 * double(ki[j]));
       const double room_i = hi_[i] - beta_[i], room_j = beta_[j] - lo_[j];
@@ -150,8 +169,7 @@ class InnerSmo {
   }
 
   // −1 if there is none.
-  index_t partner(index_t i, int set) const {
-    const T* ki = tile_ + i * ld_;
+  index_t partner(index_t i, const T* ki, int set) const {
     const T* low = low_[set].data();
     const Vec<T> top = splat(score_[i]), kii = splat(diagonal_[i]), own = splat(T(0.5) * floor_[i]);
     Vec<T> best = splat(-inf);
@@ -173,7 +191,7 @@ class InnerSmo {
     const T *up = up_[0].data(), *low = low_[0].data();
     std::vector<T> inverse(width_);
     for (index_t v = 0; v < width_; ++v) inverse[v] = T(1) / std::max(diagonal_[v], floor_[v]);
-    const T *ki = tile_, *kj = tile_;
+    const T *ki = score_.data(), *kj = ki;  // times 0 in the first pass
     Move last{};
     for (index_t step = 0;; ++step) {
       // Move the scores by the last step; in the same pass find the largest gain and the largest violation.
@@ -192,12 +210,13 @@ class InnerSmo {
       }
       const double violation = -double(smallest(-worst));
       if (!(violation > tol) || step >= max_steps) return {step, violation};
-      const index_t i = reduce(best, at).at, j = companion(i);
-      last = j == i ? Move{one_step(i, double(score_[i])), 0} : two_steps(i, j);
+      const index_t i = reduce(best, at).at;
+      ki = row(i);
+      const index_t j = companion(i, ki);
+      kj = row(j);
+      last = j == i ? Move{one_step(i, double(score_[i])), 0} : two_steps(i, j, double(ki[j]));
       const bool moved = apply(i, last.i);
       if (!((j != i && apply(j, last.j)) || moved)) return {step, violation};
-      ki = tile_ + i * ld_;
-      kj = tile_ + j * ld_;
     }
   }
 
@@ -225,8 +244,7 @@ class InnerSmo {
 
   // The variable that gains most beside i: with r its score after i's own step, r² / (K_jj − K_ij² / K_ii), or r² / K_jj
   // if i stops at a bound. i itself if nobody gains.
-  index_t companion(index_t i) {
-    const T* k = tile_ + i * ld_;
+  index_t companion(index_t i, const T* k) {
     const double own = one_step(i, double(score_[i])), a = curvature(i);
     const bool free = own > lo_[i] - beta_[i] && own < hi_[i] - beta_[i];
     const Vec<T> t = splat(T(own)), shared = splat(T(free ? 1 / a : 0));
@@ -249,9 +267,9 @@ class InnerSmo {
 
   // The best of all moves of two variables within their bounds: the free one, or with one of them at the bound that the
   // free one breaks and the other following.
-  Move two_steps(index_t i, index_t j) const {
+  Move two_steps(index_t i, index_t j, double b) const {
     const double a = curvature(i), c = curvature(j);
-    const double b = double(tile_[i * ld_ + j]), si = double(score_[i]), sj = double(score_[j]), det = a * c - b * b;
+    const double si = double(score_[i]), sj = double(score_[j]), det = a * c - b * b;
     const Move least{lo_[i] - beta_[i], lo_[j] - beta_[j]}, most{hi_[i] - beta_[i], hi_[j] - beta_[j]};
     const auto follow_i = [&](double tj) { return Move{std::clamp((si - b * tj) / a, least.i, most.i), tj}; };
     const auto follow_j = [&](double ti) { return Move{ti, std::clamp((sj - b * ti) / c, least.j, most.j)}; };
@@ -266,8 +284,8 @@ class InnerSmo {
     return gain(first) >= gain(second) ? first : second;
   }
 
-  const T* tile_;
-  index_t q_, ld_, width_;  // rows read, their stride, their length in whole vectors
+  Rows& rows_;
+  index_t q_, width_;  // variables, and the length of a row in whole vectors
   double* beta_;
   const double *lo_, *hi_;
   double* score_out_;

@@ -535,4 +535,76 @@ def csv_text(x: Matrix, numbers: Annotated[NDArray[numpy.float64], dict(shape=(N
     """
     Rows [first, last) of a dense matrix as lines, after labels that are numbers or bytes (or none).
     """
+
+class Many32:
+    """
+    Many small QPs, each of two blocks of samples, one per thread at a time.
+    """
+
+    def __init__(self, points: Points32, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offset: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lo: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int, tol: float, max_rounds: int, max_steps: int, cache_bytes: int, threads: int) -> None: ...
+
+    def run(self, seconds: float, left: float) -> int:
+        """
+        Go on for about so many seconds, of `left` that there are for all; how many problems are done.
+        """
+
+    def finish(self, steps: int) -> None:
+        """End what is left with at most so many steps each."""
+
+    @property
+    def beta(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def f(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def steps(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def rounds(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def rows(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def progress(self) -> Annotated[NDArray[numpy.int8], dict(shape=(None,))]:
+        """
+        0 waiting, 1 running, 2 converged, 3 stalled, 4 out of rounds, 5 out of steps.
+        """
+
+class Many64:
+    """
+    Many small QPs, each of two blocks of samples, one per thread at a time.
+    """
+
+    def __init__(self, points: Points64, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offset: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lo: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int, tol: float, max_rounds: int, max_steps: int, cache_bytes: int, threads: int) -> None: ...
+
+    def run(self, seconds: float, left: float) -> int:
+        """
+        Go on for about so many seconds, of `left` that there are for all; how many problems are done.
+        """
+
+    def finish(self, steps: int) -> None:
+        """End what is left with at most so many steps each."""
+
+    @property
+    def beta(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def f(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def steps(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def rounds(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def rows(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def progress(self) -> Annotated[NDArray[numpy.int8], dict(shape=(None,))]:
+        """
+        0 waiting, 1 running, 2 converged, 3 stalled, 4 out of rounds, 5 out of steps.
+        """
 ISA: str

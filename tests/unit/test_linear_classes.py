@@ -56,19 +56,6 @@ def test_a_stop_keeps_what_every_class_has(samples):
     assert threading.active_count() == before
 
 
-def test_an_error_in_a_worker_reaches_the_caller(samples):
-    class Broken:
-        def turns(self):
-            raise ArithmeticError("class 3 is broken")
-            yield
-
-    parts = solver(samples, workers=2)
-    build = parts._make
-    parts._make = lambda k: Broken() if k == 3 else build(k)
-    with pytest.raises(ArithmeticError, match="class 3"):
-        drive(parts, Control())
-
-
 def test_the_estimator_gives_the_same_model_for_any_number_of_threads(samples, monkeypatch):
     monkeypatch.setattr(linear, "SIDE_BY_SIDE", 0)
     X, y = samples

@@ -155,12 +155,12 @@ def test_trace_is_a_table(data, make) -> None:
 
 def test_trace_of_many_classes_says_which_problem(data) -> None:
     X, _ = data
-    model = SVC().fit(X, np.arange(400) % 3)
+    model = SVC(working_set_size=64).fit(X, np.arange(400) % 3)
     table = pd.DataFrame(model.trace_)
     assert set(table["problem"]) == {-1, 0, 1, 2} and table["problem"].iloc[-1] == -1
     last = [table[table["problem"] == k].iloc[-1] for k in range(3)]
-    for name in ("objective", "dual", "gap"):
-        assert table[name].iloc[-1] == pytest.approx(sum(row[name] for row in last), rel=1e-12)
+    assert table["dual"].iloc[-1] == pytest.approx(sum(row["dual"] for row in last), rel=1e-9)
+    assert table["objective"].iloc[-1] == model.objective_ and table["gap"].iloc[-1] == model.dual_gap_
     assert (np.diff(table["time"]) >= 0).all()  # one clock for the whole fit
 
 
@@ -357,7 +357,7 @@ def test_a_solver_that_fails_leaves_the_estimator_unfitted(data, monkeypatch) ->
     def broken(*args, **kwargs):
         raise MemoryError("no room")
 
-    monkeypatch.setattr("maxmargin.estimators._kernel.solve", broken)
+    monkeypatch.setattr(sys.modules["maxmargin.runtime.run"], "Log", broken)
     for make in ALL:
         model = make(nu=0.3) if make is NuSVC else make()
         before = dict(vars(model))

@@ -56,6 +56,7 @@ class WeightedNu:
             result.status = self.found.status
         for name, value in self.found.timings.items():
             result.timings[name] += value
+        result.extra["margin"] = self.margin
         return result
 
     def _staged(self, solver: Decomposition, stage: int) -> Generator[Turn | None, None, Status | None]:

@@ -191,7 +191,7 @@ working_set_size, inner_solver
             chosen = np.arange(len(label)) if ovr else np.flatnonzero((label == i) | (label == j))
             positive = j if len(pairs) == 1 else i
             sign = np.where(label[chosen] == positive, 1.0, -1.0)
-            parts.append(Pair(setup, chosen, sign, setup.rows.weight[chosen], data.factors[label[chosen]]))
+            parts.append(Pair(setup, (i, j), chosen, sign, setup.rows.weight[chosen], data.factors[label[chosen]]))
         units = [self._unit() * part.factor for part in parts]
         problems = [
             Problem(c_svc(part.y, unit * part.weight, self.fit_intercept), part.chosen)
@@ -209,7 +209,7 @@ working_set_size, inner_solver
         if ovr:
             attributes = self._ovr_attributes(setup, X, classes, encoded, solutions)
         else:
-            attributes = self._attributes(setup, X, classes, encoded, pairs, solutions)
+            attributes = self._attributes(setup, X, classes, encoded, solutions)
         attributes |= self._level_attributes(setup, X, attributes["support_"], problems, result)
         return result, attributes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -13,14 +13,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.decomposition.options import DualResult
+from maxmargin.decomposition.together import SMALL, Problem, Together
 from maxmargin.estimators._base import check_choice, check_flags, check_number
 from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
 from maxmargin.estimators._labelled import Labelled
-from maxmargin.estimators._many import after, combined
 from maxmargin.estimators._weighted_nu import WeightedNu
 from maxmargin.estimators.multiclass import ovr_decision, pair_votes
-from maxmargin.problem.formulations import c_svc, intercept_and_r, nu_svc
-from maxmargin.runtime import Control, Result, run
+from maxmargin.problem.formulations import QP, c_svc, intercept_and_r, nu_svc
+from maxmargin.runtime import Control, Deadline, Result, run
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -28,13 +28,19 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Pair:
-    """Two classes of one fit: which samples, their signs, weights, and class factors."""
+    """Two classes of one fit: their numbers, samples, signs, weights, class factors; a warm start in units of the bounds."""
 
     setup: Setup
+    classes: tuple[int, int]
     chosen: IntArray
     y: FloatArray
     weight: FloatArray
     factor: FloatArray
+    warm: FloatArray | None = None
+
+    def problem(self, qp: QP, **more: Any) -> Problem:
+        begin = None if self.warm is None else qp.repaired(self.warm * qp.upper)
+        return Problem(qp, self.chosen, self.classes, begin, **more)
 
 
 @dataclass(frozen=True)
@@ -62,26 +68,38 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         check_choice("decision_function_shape", self.decision_function_shape, ["ovr", "ovo"])
         check_flags(self, "break_ties")
 
-    def _solve_pair(self, pair: Pair, warm: FloatArray | None, control: Control) -> Solution:
-        """Two classes: build the QP, solve it, and say in which unit its alphas are."""
+    def _problem(self, pair: Pair) -> Problem:
+        """Two classes as a QP."""
+        raise NotImplementedError
+
+    def _solution(self, pair: Pair, result: DualResult) -> Solution:
+        """In which unit its alphas are."""
         raise NotImplementedError
 
     def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
         setup = Setup(self, data)
-        encoded, classes = data.code, data.classes
-        label = encoded[setup.rows.index]
-        pairs = list(combinations(range(len(classes)), 2))
-        last = self._last_alphas(setup, len(pairs))
-        solutions = []
-        for k, (i, j) in enumerate(pairs):
-            chosen = np.flatnonzero((label == i) | (label == j))
-            positive = j if len(pairs) == 1 else i
-            y = np.where(label[chosen] == positive, 1.0, -1.0)
-            pair = Pair(setup, chosen, y, setup.rows.weight[chosen], data.factors[label[chosen]])
-            solutions.append(self._solve_pair(pair, last[k] if last else None, control.part(len(pairs) - k)))
-            control = after(solutions[-1].result, control)
-        attributes = self._attributes(setup, data.X, classes, encoded, pairs, solutions)
-        return combined([s.result for s in solutions]), attributes
+        label = data.code[setup.rows.index]
+        members = [np.flatnonzero(label == c) for c in range(len(data.classes))]
+        pairs = self._pairs(setup, label, members)
+        together = Together([self._problem(pair) for pair in pairs], setup.source, members, setup.options, control)
+        result = run(together, replace(control, max_iter=-1))  # max_iter is a limit for each pair
+        setup.widen(max(part.dtype for part in result.parts))
+        solutions = [self._solution(pair, part) for pair, part in zip(pairs, result.parts)]
+        return result, self._attributes(setup, data.X, data.classes, data.code, solutions)
+
+    def _pairs(self, setup: Setup, label: IntArray, members: list[IntArray]) -> list[Pair]:
+        """Of each two classes the first is the positive one; of a single pair it is the second."""
+        both = list(combinations(range(len(members)), 2))
+        last = self._last_alphas(setup, len(both))
+        pairs = []
+        for k, (i, j) in enumerate(both):
+            chosen = np.concatenate([members[i], members[j]])
+            if len(chosen) > SMALL:
+                chosen = np.sort(chosen)  # neighbours side by side: blocks of kernel values that are zero
+            y = np.where(label[chosen] == (j if len(both) == 1 else i), 1.0, -1.0)
+            weight, factor = setup.rows.weight[chosen], setup.data.factors[label[chosen]]
+            pairs.append(Pair(setup, (i, j), chosen, y, weight, factor, last[k] if last else None))
+        return pairs
 
     def _last_alphas(self, setup: Setup, n_pairs: int) -> list[FloatArray] | None:
         """For a warm start: the last fit's alphas in units of their bound, if it saw the same rows."""
@@ -91,31 +109,24 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         return list(last["shares"])
 
     def _attributes(
-        self,
-        setup: Setup,
-        X: Any,
-        classes: NDArray[Any],
-        encoded: IntArray,
-        pairs: list[tuple[int, int]],
-        solutions: list[Solution],
+        self, setup: Setup, X: Any, classes: NDArray[Any], encoded: IntArray, solutions: list[Solution]
     ) -> dict[str, Any]:
         """Solutions of the pairs in scikit-learn's layout: support vectors by class, (classes − 1) rows of coefficients.
 
         Class i's coefficient for the pair (i, j) stands in row j − 1 of its columns, class j's in row i.
         """
-        n, rows = X.shape[0], setup.rows
-        coef = np.zeros((len(classes) - 1, n))
-        intercept = np.zeros(len(pairs))
-        members = [np.flatnonzero(encoded == c) for c in range(len(classes))]
-        for k, (i, j) in enumerate(pairs):  # the first class is the positive one, but of a single pair the second
-            solution = solutions[k]
-            alpha, unit = np.zeros(len(rows.index)), np.zeros(len(rows.index))
-            chosen = solution.pair.chosen
-            alpha[chosen], unit[chosen] = solution.result.alpha, solution.unit
-            values = rows.spread(alpha, n, unit) / (-solution.scale if len(pairs) == 1 else solution.scale)
-            coef[j - 1, members[i]] = values[members[i]]
-            coef[i, members[j]] = -values[members[j]]
+        rows, label = setup.rows, encoded[setup.rows.index]
+        alpha, unit = (np.zeros((len(classes) - 1, len(rows.index))) for _ in range(2))
+        factor = np.zeros((len(classes) - 1, len(classes)))  # of class c's alphas in each row
+        intercept = np.zeros(len(solutions))
+        for k, solution in enumerate(solutions):
+            (i, j), chosen = solution.pair.classes, solution.pair.chosen
+            row = np.where(label[chosen] == i, j - 1, i)
+            alpha[row, chosen], unit[row, chosen] = solution.result.alpha, solution.unit
+            sign = -1.0 if len(classes) == 2 else 1.0
+            factor[j - 1, i], factor[i, j] = sign / solution.scale, -sign / solution.scale
             intercept[k] = intercept_and_r(solution.result.multipliers)[0] / solution.scale
+        coef = np.array([rows.spread(a, X.shape[0], u) for a, u in zip(alpha, unit)]) * factor[:, encoded]
         results = [s.result for s in solutions]
         used = np.flatnonzero(coef.any(axis=0))
         support = used[np.argsort(encoded[used], kind="stable")]
@@ -303,11 +314,11 @@ class SVC(_KernelClassifier):
         super()._check_parameters()
         check_C(self.C)
 
-    def _solve_pair(self, pair: Pair, warm: FloatArray | None, control: Control) -> Solution:
-        unit = self._unit() * pair.factor
-        qp = c_svc(pair.y, unit * pair.weight, self.fit_intercept)
-        begin = None if warm is None else qp.repaired(warm * qp.upper)
-        return Solution(pair, pair.setup.solve(qp, pair.chosen, control, begin), unit)
+    def _problem(self, pair: Pair) -> Problem:
+        return pair.problem(c_svc(pair.y, self._unit() * pair.factor * pair.weight, self.fit_intercept))
+
+    def _solution(self, pair: Pair, result: DualResult) -> Solution:
+        return Solution(pair, result, self._unit() * pair.factor)
 
 
 class NuSVC(_KernelClassifier):
@@ -390,19 +401,28 @@ class NuSVC(_KernelClassifier):
         super()._check_parameters()
         check_number("nu", self.nu, low=0, high=1, closed="right", remedy="the fraction of margin errors allowed")
 
-    def _solve_pair(self, pair: Pair, warm: FloatArray | None, control: Control) -> Solution:
-        setup = pair.setup
-        if not (pair.factor == pair.factor[0]).all():
-            solver = WeightedNu(
-                pair.y, self.nu, pair.weight, pair.factor, setup.source(pair.chosen), setup.options, warm, control.deadline
-            )
-            result = run(solver, control)
-            setup.widen(result.dtype)
-            return Solution(pair, result, solver.unit, margin=solver.margin)
+    def _problem(self, pair: Pair) -> Problem:
         qp = nu_svc(pair.y, self.nu, pair.weight)
-        result = setup.solve(qp, pair.chosen, control, None if warm is None else qp.repaired(warm * qp.upper))
+        if not self._weighted(pair):
+            return pair.problem(qp)
+        setup = pair.setup
+
+        def solver(deadline: Deadline) -> WeightedNu:
+            values = setup.source(pair.chosen)
+            return WeightedNu(pair.y, self.nu, pair.weight, pair.factor, values, setup.options, pair.warm, deadline)
+
+        return Problem(qp, pair.chosen, solver=solver)
+
+    def _solution(self, pair: Pair, result: DualResult) -> Solution:
+        if self._weighted(pair):
+            margin = result.extra["margin"]
+            return Solution(pair, result, pair.factor / margin, margin=margin)
         margin = -intercept_and_r(result.multipliers)[1]
-        return Solution(pair, result, np.ones(qp.n), margin if margin > 0 else 1.0, margin)
+        return Solution(pair, result, np.ones(len(pair.y)), margin if margin > 0 else 1.0, margin)
+
+    @staticmethod
+    def _weighted(pair: Pair) -> bool:
+        return bool((pair.factor != pair.factor[0]).any())
 
     def _attributes(self, setup: Setup, *args: Any) -> dict[str, Any]:
         solutions: list[Solution] = args[-1]

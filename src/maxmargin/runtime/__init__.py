@@ -4,10 +4,11 @@ from maxmargin.runtime.comm import Comm, Serial
 from maxmargin.runtime.deadline import NEVER, Deadline
 from maxmargin.runtime.interrupt import deferred_interrupt
 from maxmargin.runtime.result import Progress, Result, Status, Turn
-from maxmargin.runtime.run import Control, run, settled, steps
+from maxmargin.runtime.run import Control, Solver, run, settled, steps
+from maxmargin.runtime.several import Several, Total, total
 from maxmargin.runtime.threads import blas_threads, thread_count
 
 __all__ = [
-    "NEVER", "Comm", "Control", "Deadline", "Progress", "Result", "Serial", "Status", "Turn", "blas_threads",
-    "deferred_interrupt", "run", "settled", "steps", "thread_count",
+    "NEVER", "Comm", "Control", "Deadline", "Progress", "Result", "Serial", "Several", "Solver", "Status",
+    "Total", "Turn", "blas_threads", "deferred_interrupt", "run", "settled", "steps", "thread_count", "total",
 ]  # fmt: skip

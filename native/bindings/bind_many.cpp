@@ -1,0 +1,79 @@
+#include "bindings.hpp"
+#include "decomposition/many.hpp"
+
+namespace maxmargin {
+namespace {
+
+template <class V>
+std::vector<V> copied(const In<V>& a) {
+  return std::vector<V>(a.data(), a.data() + a.shape(0));
+}
+
+void check(const ManyState& s, const In<index_t>& end) {
+  const auto size = [&](index_t b) { return b < 0 ? 0 : end(b + 1) - end(b); };
+  const std::size_t count = s.first.size(), n = s.beta.size();
+  bool fits = s.second.size() == count && s.offset.size() == count + 1 && end.shape(0) > 0;
+  for (const auto* a : {&s.center, &s.lo, &s.hi}) fits = fits && a->size() == n;
+  fits = fits && s.group.size() == n && (count == 0 ? n == 0 : s.offset[count] == index_t(n));
+  for (std::size_t p = 0; fits && p < count; ++p)
+    fits = s.first[p] >= 0 && std::max(s.first[p], s.second[p]) + 1 < index_t(end.shape(0)) &&
+           s.offset[p + 1] - s.offset[p] == size(s.first[p]) + size(s.second[p]);
+  if (!fits) throw std::invalid_argument("Many: blocks, offsets and state do not fit together");
+}
+
+template <class T>
+void bind_many_of(nb::module_& m, const char* name) {
+  using Self = Many<T>;
+  nb::class_<Self>(m, name, "Many small QPs, each of two blocks of samples, one per thread at a time.")
+      .def(
+          "__init__",
+          [](Self* self, const Points<T>& points, In<index_t> row, In<index_t> end, In<index_t> first, In<index_t> second,
+             In<index_t> offset, In<double> center, In<double> lo, In<double> hi, In<double> beta, In<std::int8_t> group,
+             int groups, double tol, index_t max_rounds, index_t max_steps, std::size_t cache_bytes, int threads) {
+            ManyState state{copied(first), copied(second), copied(offset), copied(center), copied(lo), copied(hi),
+                            copied(beta), std::vector<double>(beta.shape(0), 0.0), copied(group), groups};
+            check(state, end);
+            new (self) Self(points, copied(row), copied(end), std::move(state),
+                            ManyLimits{tol, max_rounds, max_steps}, cache_bytes, threads);
+          },
+          nb::keep_alive<1, 2>(), nb::arg("points"), nb::arg("row"), nb::arg("end"), nb::arg("first"), nb::arg("second"),
+          nb::arg("offset"), nb::arg("center"), nb::arg("lo"), nb::arg("hi"), nb::arg("beta"), nb::arg("group"),
+          nb::arg("groups"), nb::arg("tol"), nb::arg("max_rounds"), nb::arg("max_steps"), nb::arg("cache_bytes"), nb::arg("threads"))
+      .def(
+          "run",
+          [](Self& s, double seconds, double left) {
+            nb::gil_scoped_release release;
+            return s.run(seconds, left);
+          },
+          nb::arg("seconds"), nb::arg("left"),
+          "Go on for about so many seconds, of `left` that there are for all; how many problems are done.")
+      .def(
+          "finish",
+          [](Self& s, index_t steps) {
+            nb::gil_scoped_release release;
+            s.finish(steps);
+          },
+          nb::arg("steps"), "End what is left with at most so many steps each.")
+      .def_prop_ro("beta", [](const Self& s) { return to_numpy(s.state().beta); }, nb::rv_policy::move)
+      .def_prop_ro("f", [](const Self& s) { return to_numpy(s.state().f); }, nb::rv_policy::move)
+      .def_prop_ro("steps", [](const Self& s) { return to_numpy(s.steps()); }, nb::rv_policy::move)
+      .def_prop_ro("rounds", [](const Self& s) { return to_numpy(s.rounds()); }, nb::rv_policy::move)
+      .def_prop_ro("rows", [](const Self& s) { return to_numpy(s.rows()); }, nb::rv_policy::move)
+      .def_prop_ro(
+          "progress",
+          [](const Self& s) {
+            std::vector<std::int8_t> out;
+            for (Progress p : s.progress()) out.push_back(std::int8_t(p));
+            return to_numpy(out);
+          },
+          nb::rv_policy::move, "0 waiting, 1 running, 2 converged, 3 stalled, 4 out of rounds, 5 out of steps.");
+}
+
+}  // namespace
+
+void bind_many(nb::module_& m) {
+  bind_many_of<float>(m, "Many32");
+  bind_many_of<double>(m, "Many64");
+}
+
+}  // namespace maxmargin

@@ -1,0 +1,126 @@
+"""Several QPs on the same samples as one run: the small ones side by side, the others one after the other.
+
+A problem that is small enough for one thread is one of `Many`; a large one has all threads, by decomposition. So have
+those small ones of which SMO in the precision of the data could not make sure: they go on from where they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.decomposition.many import Many, Small
+from maxmargin.decomposition.options import DualResult, Options
+from maxmargin.decomposition.rows import NativeRows
+from maxmargin.decomposition.solver import Decomposition
+from maxmargin.decomposition.working_set import MB
+from maxmargin.problem.formulations import QP
+from maxmargin.runtime import Control, Deadline, Progress, Several, Solver, Status, Total, Turn, total
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Samples up to which SMO over all of them on one thread beats decomposition (measured: twice as fast at 1,000 on one
+# thread, as fast at 3,000); a problem that is alone has all threads in decomposition.
+SMALL = 2500
+SMALL_ALONE = 1500
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A QP on the samples `chosen`, which are those of one or two blocks, one after the other; `alpha` is a warm start.
+
+    `solver` makes the solver of a problem that is more than one QP.
+    """
+
+    qp: QP
+    chosen: IntArray
+    blocks: tuple[int, int] = (0, -1)
+    alpha: FloatArray | None = None
+    solver: Callable[[Deadline], Solver[DualResult]] | None = None
+
+
+class Together:
+    """A solver of all problems. `source(chosen)` gives kernel values; `blocks` are the samples of each block."""
+
+    def __init__(
+        self, problems: Sequence[Problem], source: Callable[[IntArray], Any], blocks: Sequence[IntArray], options: Options,
+        control: Control,
+    ) -> None:  # fmt: skip
+        self.problems, self._source, self._options, self._control = problems, source, options, control
+        self._parts: dict[int, DualResult] = {}
+        self._begin = {p: problem.alpha for p, problem in enumerate(problems)}
+        everyone = np.concatenate(blocks)
+        kernel = source(everyone)
+        self._ids = small = self._small(kernel)
+        self._many: Many | None = None
+        self._rest: Several[DualResult] | None = None
+        self._which: list[int] = []
+        if small:
+            ends = np.cumsum([0, *map(len, blocks)])
+            some = [Small(*problems[p].blocks, problems[p].qp, problems[p].alpha) for p in small]
+            self._many = Many(some, kernel, ends, options.tol, options.cache_size, control.max_iter, control.deadline)
+
+    def _small(self, kernel: Any) -> list[int]:
+        o = self._options
+        if not isinstance(kernel, NativeRows) or o.inner_solver != "smo" or o.working_set_size is not None:
+            return []
+        most = SMALL if len(self.problems) > 1 else SMALL_ALONE
+        room = o.cache_size * MB / 2 / max(1, min(kernel.samples.threads, len(self.problems)))
+        fits = int(np.sqrt(room / kernel.dtype.itemsize)) - 32
+        return [p for p, problem in enumerate(self.problems) if problem.solver is None and problem.qp.n <= min(most, fits)]
+
+    def turns(self) -> Generator[Turn | None, None, Status | None]:
+        if self._many is not None:
+            for turn in self._many.turns():
+                if turn is not None and len(self.problems) > 1:
+                    turn.extra["problem"] = -1.0  # all of them
+                yield turn
+            self._take(Status.CONVERGED)
+        self._rest = self._others()
+        if self._which:
+            yield from self._rest.turns()
+        return None
+
+    def progress(self) -> Progress:
+        done = len(self._parts) if self._rest is not None else self._many.done if self._many else 0
+        rest = 0 if self._rest is None else self._rest.progress().done
+        return Progress(done + rest, len(self.problems), "problem")
+
+    def result(self, status: Status) -> Total[DualResult]:
+        if self._many is not None and self._rest is None:
+            self._take(status)
+        rest = self._rest or self._others()
+        found = rest.result(status).parts if self._which else []
+        parts = self._parts | dict(zip(self._which, found))
+        return total([parts[p] for p in range(len(self.problems))])
+
+    def _take(self, status: Status) -> None:
+        """What the small ones have come to; those that are in doubt go to the others, unless the run was stopped."""
+        assert self._many is not None
+        parts, unsure = self._many.results(status)
+        for p, part, doubt in zip(self._ids, parts, unsure.tolist()):
+            good = bool(np.isfinite([part.objective, part.violation]).all())
+            if not doubt or (good and status is not Status.CONVERGED):
+                self._parts[p] = part
+            elif good:
+                self._begin[p] = part.alpha
+        self._many = None if status is Status.CONVERGED else self._many
+
+    def _others(self) -> Several[DualResult]:
+        self._which = [p for p in range(len(self.problems)) if p not in self._parts]
+
+        def make(k: int, deadline: Deadline) -> Solver[DualResult]:
+            problem, begin = self.problems[self._which[k]], self._begin[self._which[k]]
+            if problem.solver is not None:
+                return problem.solver(deadline)
+            return Decomposition(problem.qp, self._source(problem.chosen), self._options, alpha=begin, deadline=deadline)
+
+        control, numbers = self._control, self._which if len(self.problems) > 1 else None
+        return Several(
+            make, len(self._which), deadline=control.deadline, max_turns=control.max_iter, at_least=1, numbers=numbers
+        )

@@ -1,0 +1,155 @@
+"""Small problems side by side in the core: the answers of decomposition, whatever the threads, the start and the end."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from itertools import combinations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_blobs, make_classification
+from sklearn.exceptions import ConvergenceWarning
+
+from maxmargin import SVC, NuSVC, certify_fit
+from maxmargin.decomposition import many, together
+from maxmargin.problem.kernels import TooLargeError
+
+
+@pytest.fixture(scope="module")
+def classes():
+    X, y = make_blobs(400, 6, centers=7, cluster_std=3.0, random_state=3)
+    return X, y
+
+
+def fits(X, y, make=SVC, **options):
+    """The same fit by small problems side by side, and by decomposition."""
+    return make(**options).fit(X, y), make(working_set_size=64, **options).fit(X, y)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "sigmoid", "laplacian"])
+@pytest.mark.parametrize("form", ["dense", "float32", "csr"])
+def test_every_pair_is_solved_as_by_decomposition(classes, kernel, form) -> None:
+    X, y = classes
+    X = {"dense": X, "float32": X.astype(np.float32), "csr": sp.csr_matrix(X)}[form]
+    one, other = fits(X, y, kernel=kernel, coef0=0.5, gamma=0.05, tol=1e-4)
+    assert "done" in one.trace_.dtype.names and "done" not in other.trace_.dtype.names
+    assert one.status_ == other.status_ == "converged"
+    if kernel != "sigmoid":  # which has several stationary points
+        assert one.objective_ == pytest.approx(other.objective_, abs=one.dual_gap_ + other.dual_gap_)
+    assert certify_fit(one, X, y).violation <= 1e-4 * 1.001
+    np.testing.assert_array_equal(one.n_iter_.shape, (21,))
+
+
+@pytest.mark.parametrize("make, options", [(SVC, {"fit_intercept": False}), (NuSVC, {"nu": 0.2}), (SVC, {"C": 1e4})])
+def test_without_intercept_with_two_sums_and_with_a_large_c(classes, make, options) -> None:
+    X, y = classes
+    one, other = fits(X, y, make, **options)
+    assert one.status_ == other.status_ == "converged"
+    assert one.objective_ == pytest.approx(other.objective_, abs=one.dual_gap_ + other.dual_gap_)
+    certificate = certify_fit(one, X, y)
+    assert certificate.violation <= 1e-3 * 1.001 and certificate.primal == pytest.approx(one.objective_, rel=1e-9)
+
+
+def test_weights_and_class_weights_are_bounds(classes) -> None:
+    X, y = classes
+    weight = np.random.default_rng(0).integers(0, 4, len(y)).astype(float)
+    weight[:20] = 1.0  # no class without weight
+    options = {"class_weight": {0: 0.1, 3: 5.0}, "tol": 1e-8}
+    one = SVC(**options).fit(X, y, sample_weight=weight)
+    times = np.repeat(np.arange(len(y)), weight.astype(int))
+    other = SVC(**options).fit(X[times], y[times])
+    np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-6)
+
+
+def test_bits_do_not_depend_on_threads(classes) -> None:
+    X, y = classes
+    one, two, three = (SVC(n_jobs=n).fit(np.tile(X, (1, 60)), y) for n in (1, 2, 3))
+    for other in (two, three):
+        np.testing.assert_array_equal(one.dual_coef_, other.dual_coef_)
+        np.testing.assert_array_equal(one.intercept_, other.intercept_)
+
+
+def test_a_warm_start_is_where_the_last_fit_ended(classes) -> None:
+    X, y = classes
+    model = SVC(warm_start=True, tol=1e-6).fit(X, y)
+    steps = model.timings_["inner_steps"]
+    model.fit(X, y)
+    assert model.timings_["inner_steps"] == 0 < steps and model.status_ == "converged"
+    model.set_params(C=2.0).fit(X, y)
+    cold = SVC(C=2.0, tol=1e-6).fit(X, y)
+    assert model.objective_ == pytest.approx(cold.objective_, rel=1e-5)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_a_limit_on_turns_is_one_for_each_pair(limit, monkeypatch) -> None:
+    X, y = make_classification(300, 20, n_informative=8, n_classes=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = SVC(kernel="linear", C=1e3, max_iter=limit, tol=1e-9).fit(X, y)
+    assert (model.n_iter_ <= limit).all()
+    certificate = certify_fit(model, X, y)
+    assert certificate.primal == pytest.approx(model.objective_, rel=1e-6)
+    assert (model.status_ == "converged") == (certificate.violation <= 1e-9)
+
+
+def test_time_is_shared_and_what_was_not_reached_has_a_rough_model(monkeypatch) -> None:
+    """C so large that no pair ends in the time: all of them have moved, and the certificate of each is true."""
+    X, y = make_classification(600, 20, n_informative=10, n_classes=4, class_sep=0.1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = SVC(kernel="linear", C=1e6, max_time=0.3, tol=1e-9, n_jobs=2).fit(X, y)
+    assert model.status_ == "max_time" and model.dual_coef_.any(axis=0).all()
+    ends = np.r_[0, np.cumsum(model.n_support_)]
+    for i, j in combinations(range(4), 2):
+        assert model.dual_coef_[j - 1, ends[i] : ends[i + 1]].any() and model.dual_coef_[i, ends[j] : ends[j + 1]].any()
+    certificate = certify_fit(model, X, y)
+    assert certificate.primal == pytest.approx(model.objective_, rel=1e-6)
+
+
+def test_a_stop_by_the_callback_leaves_a_true_report(classes) -> None:
+    X, y = classes
+    model = SVC(C=1e5, kernel="linear", callback=lambda row: True, tol=1e-8).fit(X, y)
+    assert model.status_ == "callback"
+    assert certify_fit(model, X, y).primal == pytest.approx(model.objective_, rel=1e-6)
+
+
+def test_what_is_not_precise_enough_goes_to_the_decomposition(monkeypatch) -> None:
+    """float32 values too coarse for tol: the pairs end in float64, and are what they claim."""
+    rng = np.random.default_rng(0)
+    X = (100 * rng.normal(size=(1200, 5))).astype(np.float32)
+    y = rng.integers(3, size=1200)
+    model = SVC(kernel="linear", C=0.1, tol=1e-3, max_iter=400).fit(X, y)
+    assert model._precision == "float64" or model.status_ != "converged" or certify_fit(model, X, y).violation <= 2e-3
+    assert certify_fit(model, X, y).primal == pytest.approx(model.objective_, rel=1e-6)
+
+
+def test_numbers_that_float64_does_not_hold_are_an_error() -> None:
+    X = np.full((60, 4), 1e60) * np.arange(1, 61)[:, None]
+    with pytest.raises(TooLargeError, match="scale the features"):
+        SVC(kernel="poly", degree=7, gamma=1.0).fit(X, np.arange(60) % 3)
+
+
+def test_large_and_small_pairs_in_one_fit(monkeypatch) -> None:
+    monkeypatch.setattr(together, "SMALL", 150)
+    monkeypatch.setattr("maxmargin.estimators.svc.SMALL", 150)
+    X, y = make_blobs([120, 100, 30, 20], 4, cluster_std=4.0, random_state=0)
+    model = SVC().fit(X, y)
+    assert set(model.trace_["problem"]) == {-1, 0}  # (0, 1) has 220 samples
+    assert model.status_ == "converged" and certify_fit(model, X, y).violation <= 1.001e-3
+
+
+def test_a_cache_too_small_for_side_by_side_is_kept_to(classes) -> None:
+    X, y = classes
+    model = SVC(cache_size=0.05).fit(X, y)
+    assert "done" not in model.trace_.dtype.names and model.status_ == "converged"
+
+
+def test_a_run_of_many_problems_looks_at_the_clock(classes) -> None:
+    """Whatever its slices: a limit of no time at all ends it at once."""
+    X, y = classes
+    begun = time.perf_counter()
+    with pytest.warns(ConvergenceWarning):
+        model = SVC(C=1e9, kernel="linear", tol=1e-12, max_time=1e-9).fit(X, y)
+    assert model.status_ == "max_time" and time.perf_counter() - begun < 60
+    assert model.timings_["inner_steps"] <= 21 * max(many.LAST_STEPS, 4096)
