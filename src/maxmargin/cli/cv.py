@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from maxmargin.cli import engines, samples
 from maxmargin.cli.console import INTERRUPTED, Console, code_of
@@ -41,6 +40,8 @@ def read(args: argparse.Namespace) -> samples.Samples:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
+    from sklearn.model_selection import KFold, StratifiedKFold  # here, as other commands need not wait for it
+
     found = read(args)
     if found.y is None:
         raise ValueError("cross-validation needs labels to compare with")

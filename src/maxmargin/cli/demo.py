@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from maxmargin import demo
 from maxmargin.cli.console import Console
 
 EXAMPLES = (("maxmargin demo", "a table, and a picture in demo/"),)
@@ -15,4 +14,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
+    from maxmargin import demo  # here, as other commands need not wait for what it imports
+
     return demo.main()

@@ -8,7 +8,7 @@
     CalibrationDisplay       scikit-learn's own, for a machine inside CalibratedClassifierCV
 """
 
-from sklearn.calibration import CalibrationDisplay
+from typing import Any
 
 from maxmargin.plots.convergence import ConvergenceDisplay
 from maxmargin.plots.cost import CostDisplay
@@ -19,3 +19,11 @@ from maxmargin.plots.score_grid import ScoreGridDisplay
 __all__ = [
     "CalibrationDisplay", "ConvergenceDisplay", "CostDisplay", "DecisionRegionsDisplay", "LevelsDisplay", "ScoreGridDisplay",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name == "CalibrationDisplay":  # imports most of scikit-learn, for which whoever trains need not wait
+        from sklearn.calibration import CalibrationDisplay
+
+        return CalibrationDisplay
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

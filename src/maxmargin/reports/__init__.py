@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 
 from maxmargin.data.atomic import replacing
-from maxmargin.plots.curves import machine_of
-from maxmargin.reports.page import document
-from maxmargin.reports.sections import sections
 
 __all__ = ["Report", "report"]
 
@@ -72,6 +69,10 @@ def report(
     >>> "converged" in page.html and "<script" not in page.html
     True
     """
+    from maxmargin.plots.curves import machine_of  # here, as importing maxmargin need not wait for pages
+    from maxmargin.reports.page import document
+    from maxmargin.reports.sections import sections
+
     machine = machine_of(model, "status_")
     X = X if hasattr(X, "shape") else np.asarray(X)
     name = title or f"{type(machine).__name__} on {X.shape[0]:,} samples × {X.shape[1]:,} features"
