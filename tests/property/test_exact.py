@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from maxmargin.decomposition.options import Options
-from maxmargin.decomposition.rows import GivenRows, NativeRows, Samples
 from maxmargin.decomposition.solver import solve
+from maxmargin.kernel_values import GivenValues, NativeValues, Samples
 from maxmargin.problem import formulations
 from maxmargin.problem.certificates import certify
 from maxmargin.problem.fitted import certify_fit
@@ -87,12 +87,12 @@ def cases(draw: st.DrawFn, kernels: tuple[str, ...] = NATIVE) -> Case:
     )  # fmt: skip
 
 
-def native_source(case: Case, dtype: type, threads: int = 1) -> NativeRows:
+def native_source(case: Case, dtype: type, threads: int = 1) -> NativeValues:
     rows = np.arange(case.X.shape[0])
-    return NativeRows(Samples(case.X, case.kernel, rows, dtype, threads), rows)
+    return NativeValues(Samples(case.X, case.kernel, rows, dtype, threads), rows)
 
 
-def assert_certified(case: Case, source: NativeRows | GivenRows, tol: float, rounding: float) -> None:
+def assert_certified(case: Case, source: NativeValues | GivenValues, tol: float, rounding: float) -> None:
     """Feasible, KKT ≤ tol, 0 ≤ gap ≤ tol·Σupper (what KKT ≤ tol implies), and reported as they are."""
     qp, gram = case.qp, case.gram
     result = solve(qp, source, case.options(tol))
@@ -126,9 +126,9 @@ def test_float32_kernel_values(case: Case, tol: float) -> None:
 def test_given_kernel_values(case: Case, gram: bool) -> None:
     rows = np.arange(case.X.shape[0])
     if gram:
-        source = GivenRows(case.gram, Kernel("precomputed"), rows, np.float64, 1)
+        source = GivenValues(case.gram, Kernel("precomputed"), rows, np.float64, 1)
     else:
-        source = GivenRows(case.X, Kernel("callable", function=case.kernel), rows, np.float64, 1)
+        source = GivenValues(case.X, Kernel("callable", function=case.kernel), rows, np.float64, 1)
     assert_certified(case, source, 1e-3, 1e-13)
 
 

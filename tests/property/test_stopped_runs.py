@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from maxmargin.decomposition.options import Options
-from maxmargin.decomposition.rows import NativeRows, Samples
 from maxmargin.decomposition.solver import Decomposition
+from maxmargin.kernel_values import NativeValues, Samples
 from maxmargin.problem import formulations
 from maxmargin.problem.certificates import certify
 from maxmargin.problem.kernels import Kernel
 from maxmargin.runtime import Serial, Status
 
 
-class FewRowsAtATime(NativeRows):
+class FewRowsAtATime(NativeValues):
     """Kernel sums in many small calls, so that a run can be stopped between any two of them."""
 
     @staticmethod

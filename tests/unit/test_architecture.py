@@ -11,7 +11,7 @@ import maxmargin
 
 PACKAGE = Path(maxmargin.__file__).parent
 SOLVERS = {"decomposition", "divide", "linear", "budget"}
-BASE = {"problem", "runtime", "data", "_core"}
+BASE = {"kernel_values", "problem", "runtime", "data", "_core"}
 
 # What the modules of each folder may import from maxmargin, besides their own folder.
 MAY_IMPORT = {
@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "divide": BASE | {"decomposition"},
     "linear": BASE,
     "budget": BASE,
+    "kernel_values": {"problem", "data", "_core"},
     "problem": set(),
     "runtime": {"_core"},
     "data": {"_core", "runtime"},

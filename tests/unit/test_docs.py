@@ -18,7 +18,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 MODULES = [
     name
     for package in (
-        "estimators", "models", "problem", "decomposition", "divide", "linear", "budget", "data", "runtime",
+        "estimators", "models", "problem", "decomposition", "divide", "linear", "budget", "kernel_values", "data", "runtime",
         "plots", "reports",
     )
     for _, name, _ in pkgutil.iter_modules([str(Path(maxmargin.__file__).parent / package)], f"maxmargin.{package}.")

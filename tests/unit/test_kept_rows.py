@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from maxmargin.decomposition.rows import NativeRows, Samples
+from maxmargin.kernel_values import NativeValues, Samples
 from maxmargin.problem.kernels import Kernel
 
 N = 1507  # not a multiple of any vector or block
 
 
-def part_of(X: Any, dtype: Any, threads: int, cache: int) -> tuple[NativeRows, Any]:
-    rows = NativeRows(Samples(X, Kernel("rbf", gamma=0.05), np.arange(N), dtype, threads), np.arange(N))
+def part_of(X: Any, dtype: Any, threads: int, cache: int) -> tuple[NativeValues, Any]:
+    rows = NativeValues(Samples(X, Kernel("rbf", gamma=0.05), np.arange(N), dtype, threads), np.arange(N))
     zeros, ones = np.zeros((1, N)), np.ones((1, N))
     return rows, rows.part(zeros, zeros, ones, zeros, np.zeros((1, N), np.int8), np.zeros(N), cache)
 

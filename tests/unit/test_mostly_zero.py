@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from maxmargin import DCSVC, SVC, SVR, certify_fit
 from maxmargin.data.matrix import entries, mostly_zero
-from maxmargin.decomposition.rows import NativeRows, Samples
+from maxmargin.kernel_values import NativeValues, Samples
 from maxmargin.problem.kernels import NATIVE, Kernel
 
 MB = 1 << 20
@@ -162,7 +162,7 @@ def test_entries_count_in_the_cache() -> None:
     slots = []
     for room in (0.0, np.inf):
         samples = Samples(X, kernel, rows, np.float32, 1, room)
-        part = NativeRows(samples, rows).part(*state, np.zeros((1, 1500), np.int8), np.zeros(1500), 3 * MB)
+        part = NativeValues(samples, rows).part(*state, np.zeros((1, 1500), np.int8), np.zeros(1500), 3 * MB)
         slots.append(part.cache_slots)
     # dense panels of 2.4 MB do not fit a quarter of the cache, so that without entries all of it holds rows
     assert samples.held_bytes > 0

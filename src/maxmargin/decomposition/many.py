@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from maxmargin import _core
 from maxmargin.decomposition.ending import Point, violations
 from maxmargin.decomposition.options import DualResult
-from maxmargin.decomposition.rows import NativeRows
 from maxmargin.decomposition.solver import MOST_STEPS
 from maxmargin.decomposition.working_set import MB
+from maxmargin.kernel_values import NativeValues
 from maxmargin.problem.formulations import QP
 from maxmargin.runtime import NEVER, Deadline, Status, Turn, settled
 
@@ -54,7 +54,7 @@ class Many:
     """A solver of all problems; block b is samples ends[b] … ends[b + 1] of `kernel`."""
 
     def __init__(
-        self, problems: Sequence[Small], kernel: NativeRows, ends: IntArray, tol: float, cache_size: float, max_turns: int,
+        self, problems: Sequence[Small], kernel: NativeValues, ends: IntArray, tol: float, cache_size: float, max_turns: int,
         deadline: Deadline = NEVER,
     ) -> None:  # fmt: skip
         self.qps = [problem.qp for problem in problems]

@@ -31,6 +31,7 @@ from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.state import Overflow, State
 from maxmargin.decomposition.verified import known_violation, renewed, require_finite, sure
 from maxmargin.decomposition.working_set import Violators, WorkingSet, merge, without_partner
+from maxmargin.kernel_values import Source
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import TooLargeError
 from maxmargin.runtime import NEVER, Comm, Control, Deadline, Serial, Status, Turn, run, settled
@@ -46,7 +47,7 @@ TRIALS = 3  # how often a run that was not what it seemed may go on
 
 def solve(
     qp: QP,
-    kernel: Any,
+    kernel: Source,
     options: Options | None = None,
     control: Control | None = None,
     *,
@@ -54,7 +55,7 @@ def solve(
     f: FloatArray | None = None,
     comm: Comm | None = None,
 ) -> DualResult:
-    """Solve `qp` with the kernel values of `kernel` (see decomposition/rows.py), from `alpha` or a cold start.
+    """Solve `qp` with the kernel values of `kernel` (see kernel_values/), from `alpha` or a cold start.
 
     `f` is K·β at `alpha`, if it is known already; computing it costs one kernel value per sample and support vector.
     """
@@ -69,7 +70,7 @@ class Decomposition:
     def __init__(
         self,
         qp: QP,
-        kernel: Any,
+        kernel: Source,
         options: Options,
         *,
         alpha: FloatArray | None = None,

@@ -19,6 +19,7 @@ from maxmargin.decomposition.costs import Costs
 from maxmargin.decomposition.ending import Point, violations
 from maxmargin.decomposition.options import Options
 from maxmargin.decomposition.working_set import MB, largest_tile, row_bytes, working_set_size
+from maxmargin.kernel_values import Source
 from maxmargin.problem.formulations import QP
 from maxmargin.runtime import Comm
 
@@ -35,7 +36,7 @@ class State:
     """β has a row per half of the samples: one, or two for regression."""
 
     def __init__(
-        self, qp: QP, kernel: Any, options: Options, comm: Comm, alpha: FloatArray, f: FloatArray | None, costs: Costs
+        self, qp: QP, kernel: Source, options: Options, comm: Comm, alpha: FloatArray, f: FloatArray | None, costs: Costs
     ) -> None:
         self.qp, self.kernel, self.options, self.comm, self.costs = qp, kernel, options, comm, costs
         self.halves = qp.n_variables // qp.n

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.decomposition.many import Many, Small
 from maxmargin.decomposition.options import DualResult, Options
-from maxmargin.decomposition.rows import NativeRows
 from maxmargin.decomposition.solver import Decomposition
 from maxmargin.decomposition.working_set import MB
+from maxmargin.kernel_values import NativeValues, Source
 from maxmargin.problem.formulations import QP
 from maxmargin.runtime import Control, Deadline, Progress, Several, Solver, Status, Total, Turn, total
 
@@ -48,26 +47,27 @@ class Together:
     """A solver of all problems. `source(chosen)` gives kernel values; `blocks` are the samples of each block."""
 
     def __init__(
-        self, problems: Sequence[Problem], source: Callable[[IntArray], Any], blocks: Sequence[IntArray], options: Options,
-        control: Control,
+        self, problems: Sequence[Problem], source: Callable[[IntArray], Source], blocks: Sequence[IntArray],
+        options: Options, control: Control,
     ) -> None:  # fmt: skip
         self.problems, self._source, self._options, self._control = problems, source, options, control
         self._parts: dict[int, DualResult] = {}
         self._begin = {p: problem.alpha for p, problem in enumerate(problems)}
         everyone = np.concatenate(blocks)
         kernel = source(everyone)
-        self._ids = small = self._small(kernel)
+        small = self._small(kernel) if isinstance(kernel, NativeValues) else []
+        self._ids = small
         self._many: Many | None = None
         self._rest: Several[DualResult] | None = None
         self._which: list[int] = []
-        if small:
+        if small and isinstance(kernel, NativeValues):
             ends = np.cumsum([0, *map(len, blocks)])
             some = [Small(*problems[p].blocks, problems[p].qp, problems[p].alpha) for p in small]
             self._many = Many(some, kernel, ends, options.tol, options.cache_size, control.max_iter, control.deadline)
 
-    def _small(self, kernel: Any) -> list[int]:
+    def _small(self, kernel: NativeValues) -> list[int]:
         o = self._options
-        if not isinstance(kernel, NativeRows) or o.inner_solver != "smo" or o.working_set_size is not None:
+        if o.inner_solver != "smo" or o.working_set_size is not None:
             return []
         most = SMALL if len(self.problems) > 1 else SMALL_ALONE
         room = o.cache_size * MB / 2 / max(1, min(kernel.samples.threads, len(self.problems)))

@@ -52,7 +52,9 @@ def sure(state: State) -> bool:
         return True
     ids = np.unique(np.linspace(0, state.qp.n - 1, max(1, min(AUDITED, state.qp.n // 16))).astype(np.int64))
     support = np.flatnonzero(coef)
-    error = np.abs(kernel.wider().sum(ids, support, coef[support]) - state.f[ids]).max(initial=0.0)
+    wider = kernel.wider()
+    assert wider is not None
+    error = np.abs(wider.sum(ids, support, coef[support]) - state.f[ids]).max(initial=0.0)
     return bool(2 * error <= 0.5 * tol)
 
 

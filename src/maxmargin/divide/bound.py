@@ -13,14 +13,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.divide.clustering import Partition, Source, gram_matrix
+from maxmargin.divide.clustering import Partition, gram_matrix
 from maxmargin.divide.model import Problem
+from maxmargin.kernel_values import Values
 
 IntArray = NDArray[np.int64]
 
 
 def theorem_1(
-    source: Source, division: Partition, problems: Sequence[Problem], place: IntArray, population: IntArray
+    source: Values, division: Partition, problems: Sequence[Problem], place: IntArray, population: IntArray
 ) -> float:
     """The bound, estimated on the sampled points and scaled up to the population that they came from.
 

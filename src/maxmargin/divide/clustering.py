@@ -30,12 +30,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin.decomposition.rows import GivenRows, NativeRows, pieces
+from maxmargin.kernel_values import GivenValues, Values, pieces
 from maxmargin.problem.kernels import Kernel
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Source = NativeRows | GivenRows
 Steps = Generator[None, None, IntArray]
 T = TypeVar("T")
 
@@ -184,7 +183,7 @@ def _fill_empty(label: IntArray, k: int, distance: FloatArray) -> None:
 
 
 def partition(
-    source: Source, kernel: Source, population: IntArray, k: int, m: int, rng: np.random.Generator
+    source: Values, kernel: Values, population: IntArray, k: int, m: int, rng: np.random.Generator
 ) -> Generator[None, None, Partition]:
     """All points of `source` in about k clusters, found on m points sampled from `population`.
 
@@ -201,12 +200,12 @@ def partition(
     root, n_clusters = yield from _split(source, root, label, everyone, n_clusters, limit, m, rng, _DEPTH)
     taken = np.bincount(label, minlength=n_clusters) > 0
     new = np.where(taken, np.cumsum(taken) - 1, -1)
-    kernel_used = source.kernel if isinstance(source, GivenRows) else source.samples.kernel
+    kernel_used = source.kernel if isinstance(source, GivenValues) else source.samples.kernel
     return Partition(new[label], int(taken.sum()), root.of_clusters(new), sample, kernel_used)
 
 
 def _centers(
-    source: Source, kernel: Source, population: IntArray, k: int, m: int, rng: np.random.Generator
+    source: Values, kernel: Values, population: IntArray, k: int, m: int, rng: np.random.Generator
 ) -> Generator[None, None, tuple[IntArray, Centers]]:
     """Kernel k-means on a sample; at least two points per cluster are sampled if there are as many."""
     sample = np.sort(rng.choice(population, min(len(population), max(m, 2 * k)), replace=False))
@@ -219,7 +218,7 @@ def _centers(
 
 
 def _split(
-    source: Source,
+    source: Values,
     node: Centers,
     label: IntArray,
     ids: IntArray,
@@ -251,9 +250,9 @@ def _split(
     return replace(node, number=number, children=children), n_clusters
 
 
-def gram_matrix(source: Source, ids: IntArray) -> FloatArray:
+def gram_matrix(source: Values, ids: IntArray) -> FloatArray:
     """K between some samples, float64."""
-    if isinstance(source, GivenRows):
+    if isinstance(source, GivenValues):
         return source.block(ids, ids)
     s, rows = source.samples, source.rows[ids]
     out = np.empty((len(ids), len(ids)), s.dtype)
@@ -261,9 +260,9 @@ def gram_matrix(source: Source, ids: IntArray) -> FloatArray:
     return out.astype(np.float64)
 
 
-def nearest_in(source: Source) -> Nearest:
+def nearest_in(source: Values) -> Nearest:
     """The assignment step for samples of one source."""
-    if isinstance(source, GivenRows):
+    if isinstance(source, GivenValues):
         return lambda ids, rows, end, offset: nearest_of_blocks(lambda some: source.block(some, rows), ids, end, offset)
     s, own = source.samples, source.rows
     return lambda ids, rows, end, offset: nearest_native(s.points, own[ids], s.points, own[rows], end, offset, s.threads)

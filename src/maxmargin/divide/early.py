@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.data.matrix import as_matrix
-from maxmargin.decomposition.rows import Samples
 from maxmargin.divide.clustering import Centers, drained, nearest_native, nearest_of_blocks
 from maxmargin.divide.model import LevelModel, Problem, regression_targets
+from maxmargin.kernel_values import Samples
 from maxmargin.problem.kernels import Kernel, checked_block, weighted_sums
 
 FloatArray = NDArray[np.float64]

@@ -23,10 +23,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin.decomposition.options import DualResult, Options
-from maxmargin.decomposition.rows import Frame
 from maxmargin.divide.clustering import drained
 from maxmargin.divide.side_by_side import LOOK, Steps
 from maxmargin.divide.subproblem import KernelData, Piece, Solving, Subproblem
+from maxmargin.kernel_values import Frame
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import Kernel
 from maxmargin.runtime import Deadline, deferred_interrupt

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.decomposition.options import DualResult, Options
-from maxmargin.decomposition.rows import Frame, GivenRows, NativeRows, Samples
 from maxmargin.decomposition.solver import Decomposition
 from maxmargin.divide.clustering import drained
+from maxmargin.kernel_values import Frame, GivenValues, NativeValues, Samples, Values
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import Kernel
 from maxmargin.runtime import NEVER, Control, Deadline, Status, deferred_interrupt, steps
@@ -42,17 +42,17 @@ class KernelData:
         self._prepared: dict[Any, Samples] = {}
         self._lock = threading.Lock()
 
-    def source(self, ids: IntArray | None = None, threads: int | None = None, dtype: Any = None) -> NativeRows | GivenRows:
+    def source(self, ids: IntArray | None = None, threads: int | None = None, dtype: Any = None) -> Values:
         """Kernel values between the samples `ids` (all by default)."""
         threads = self.threads if threads is None else threads
         dtype = self.dtype if dtype is None else np.dtype(dtype)
         rows = self.rows if ids is None else self.rows[ids]
         if not self.kernel.native:
-            return GivenRows(self.X, self.kernel, rows, dtype, threads)
+            return GivenValues(self.X, self.kernel, rows, dtype, threads)
         with self._lock:
             if dtype not in self._prepared:
                 self._prepared[dtype] = Samples(self.X, self.kernel, self.rows, dtype, self.threads, frame=self.frame)
-        return NativeRows(self._prepared[dtype].with_threads(threads), rows)
+        return NativeValues(self._prepared[dtype].with_threads(threads), rows)
 
     def restricted(self, ids: IntArray) -> KernelData:
         """The samples `ids` alone, with copies of their rows; kernel values keep their bits."""
@@ -63,7 +63,7 @@ class KernelData:
     def known_frame(self) -> Frame | None:
         """What some of the samples need to have the same kernel values elsewhere."""
         source = self.source()
-        return source.samples.frame if isinstance(source, NativeRows) else None
+        return source.samples.frame if isinstance(source, NativeValues) else None
 
     def rows_of(self, ids: IntArray) -> Any:
         """Copies of these samples' rows."""

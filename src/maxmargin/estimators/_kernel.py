@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.data.rows import DistinctRows, distinct_rows
 from maxmargin.decomposition.options import DualResult, Options
-from maxmargin.decomposition.rows import GivenRows, NativeRows, Samples
 from maxmargin.decomposition.solver import solve
 from maxmargin.decomposition.working_set import MB
 from maxmargin.estimators._base import Machine, check_choice, check_flags, check_number
 from maxmargin.estimators._labelled import Labelled
+from maxmargin.kernel_values import GivenValues, NativeValues, Samples, Values
 from maxmargin.problem.formulations import QP, hard_margin
 from maxmargin.problem.kernels import NAMES, Kernel, checked_block, resolve_gamma, weighted_sums
 from maxmargin.runtime import Control, Result, Status, thread_count
@@ -199,12 +199,12 @@ class Setup:
             self._samples = Samples(self.X, self.kernel, self.rows.index, self.dtype, self.threads, room)
         return self._samples
 
-    def source(self, chosen: IntArray | None = None) -> NativeRows | GivenRows:
+    def source(self, chosen: IntArray | None = None) -> Values:
         """Kernel values between the distinct samples (or the chosen ones of them)."""
         rows = self.rows.index if chosen is None else self.rows.index[chosen]
         if not self.kernel.native:
-            return GivenRows(self.X, self.kernel, rows, self.dtype, self.threads)
-        return NativeRows(self._prepared(), rows)
+            return GivenValues(self.X, self.kernel, rows, self.dtype, self.threads)
+        return NativeValues(self._prepared(), rows)
 
     def solve(self, qp: QP, chosen: IntArray | None, control: Control, alpha: FloatArray | None = None) -> DualResult:
         """Solve one QP. One that had to go on with float64 kernel values takes those that follow along."""

@@ -9,13 +9,13 @@ Stage 1 may take half of the time. The model is stage 2's; it counts as converge
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import Decomposition
+from maxmargin.kernel_values import Source
 from maxmargin.problem.formulations import c_svc, intercept_and_r, nu_svc
 from maxmargin.runtime import Deadline, Status, Turn
 
@@ -26,7 +26,7 @@ class WeightedNu:
     """A solver of both stages; `source(dtype)` gives kernel values, `begin` is a warm start in units of the bounds."""
 
     def __init__(
-        self, y: FloatArray, nu: float, weight: FloatArray, factor: FloatArray, kernel: Any, options: Options,
+        self, y: FloatArray, nu: float, weight: FloatArray, factor: FloatArray, kernel: Source, options: Options,
         begin: FloatArray | None, deadline: Deadline,
     ) -> None:  # fmt: skip
         self.y, self.nu, self.weight, self.factor = y, nu, weight, factor

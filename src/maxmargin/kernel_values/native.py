@@ -1,21 +1,9 @@
-"""Where kernel values come from: the core, a Gram matrix, or a Python function. One shape for the three.
-
-A source knows the samples of one QP by id 0 … n−1 and offers
-    part(...)                 the per-sample state with its row cache
-    tile(part, ids)           K between a few samples, padded to a multiple of 16, and where each one stands in it
-    update(part, ids, coef)   f += Σ coef_i K(·, i) over the part's active samples; returns cache hits
-    sum(ids, others, coef)    Σ coef_i K(others_i, ·) at some samples, nothing cached
-    pieces(n, m)              slices of range(n) such that one sum over m rows stays well under a second
-    wider()                   the same in float64, or None if this is
-    magnitude, noise          |K(i, j)| ≤ m_i m_j (an array, or a number for all), and the error of a value in units of that
-    describe()                kernel, parameters and the size of the data, for an error
-"""
+"""Kernel values computed by the core: samples prepared once, and the source of them for one QP."""
 
 from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -25,14 +13,11 @@ from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin.data.matrix import as_matrix, entries, mostly_zero
-from maxmargin.problem.kernels import Kernel, checked_block, largest_value
+from maxmargin.kernel_values.source import FloatArray, IntArray, pieces
+from maxmargin.problem.kernels import Kernel, largest_value
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Frame = tuple[FloatArray, float]
 
-# Kernel values per call of `sum`: at the slowest (hundreds of features, float64) 1e8 take about half a second.
-_VALUES_PER_CALL = 10**8
 # Bytes of kernel rows worth keeping when a value is computed in about a nanosecond: what stays in the processor's cache.
 _ENOUGH_WHEN_CHEAP = 16 << 20
 _CHEAP = 16.0  # features per value, those that need not be computed counted as none
@@ -42,11 +27,6 @@ _WORTH_SKIPPING = 0.3
 # The core's error of an rbf or laplacian value, however large the norms that it comes from (native/kernel/packed_rows.hpp).
 _ENTRY_ERROR = {np.dtype(np.float32): 4e-6, np.dtype(np.float64): 1e-13}
 _FAR = 25.0  # γ d² beyond which the core's float32 values are 0 (native/kernel/kernel.hpp, kFar)
-
-
-def pieces(n: int, m: int) -> Iterator[slice]:
-    step = max(1024, _VALUES_PER_CALL // max(m, 1))
-    return (slice(i, i + step) for i in range(0, n, step))
 
 
 class Samples:
@@ -134,14 +114,14 @@ class Samples:
         points.sum(rows, self.points, others, coef, out, self.threads)
 
 
-class NativeRows:
+class NativeValues:
     """Kernel values computed by the core from rows[id] of X."""
 
     def __init__(self, samples: Samples, rows: IntArray) -> None:
         self.samples, self.rows = samples, np.ascontiguousarray(rows, np.int64)
         self.dtype = samples.dtype
 
-    def wider(self) -> NativeRows | None:
+    def wider(self) -> NativeValues | None:
         return None if self.dtype == np.float64 else type(self)(self.samples.wider(), self.rows)
 
     @cached_property
@@ -179,70 +159,5 @@ class NativeRows:
         out = np.zeros((1, len(ids)))
         s.points.sum(self.rows[ids], s.points, self.rows[others], coef[None, :], out, s.threads)
         return np.asarray(out[0])
-
-    pieces = staticmethod(pieces)
-
-
-class GivenRows:
-    """Kernel values from a Gram matrix or a function of two blocks of samples; rows go through the same cache."""
-
-    def __init__(self, X: Any, kernel: Kernel, rows: IntArray, dtype: Any, threads: int) -> None:
-        self.X, self.kernel, self.rows, self.threads = X, kernel, rows, threads
-        self.dtype = np.dtype(dtype)
-        self.noise = 2 * float(np.finfo(self.dtype).eps)
-        self._largest = 0.0  # of the values that a function has returned so far
-
-    def wider(self) -> GivenRows | None:
-        return None if self.dtype == np.float64 else GivenRows(self.X, self.kernel, self.rows, np.float64, self.threads)
-
-    @property
-    def magnitude(self) -> FloatArray | float:
-        return self._rows_of_matrix if self.kernel.name == "precomputed" else float(np.sqrt(self._largest))
-
-    @cached_property
-    def _rows_of_matrix(self) -> FloatArray:
-        pieces = [slice(i, i + 1024) for i in range(0, len(self.rows), 1024)]
-        return np.sqrt([v for p in pieces for v in np.abs(self.X[np.ix_(self.rows[p], self.rows)]).max(axis=1)])
-
-    def describe(self) -> str:
-        return f"{self.kernel}, whose values go up to {float(np.max(self.magnitude)) ** 2:.3g},"
-
-    def block(self, ids: IntArray, others: IntArray) -> FloatArray:
-        if self.kernel.name == "precomputed":
-            return np.asarray(self.X[np.ix_(self.rows[ids], self.rows[others])], dtype=np.float64)
-        assert self.kernel.function is not None
-        a, b = self.X[self.rows[ids]], self.X[self.rows[others]]
-        values = checked_block(self.kernel.function(a, b), (len(ids), len(others)))
-        self._largest = max(self._largest, float(np.abs(values).max(initial=0.0)))
-        return values
-
-    def part(self, center: Any, lo: Any, hi: Any, beta: Any, group: Any, f: Any, cache_bytes: float) -> Any:
-        Part = _core.Part32 if self.dtype == np.float32 else _core.Part64
-        return Part(None, self.rows, center, lo, hi, beta, group, f, int(cache_bytes), self.threads)
-
-    def tile(self, part: Any, ids: IntArray) -> tuple[NDArray[Any], IntArray]:
-        out = np.zeros((-(-len(ids) // 16) * 16,) * 2, self.dtype)
-        out[: len(ids), : len(ids)] = self.block(ids, ids)
-        return out, np.arange(len(ids))
-
-    def update(self, part: Any, ids: IntArray, coef: FloatArray) -> int:
-        missing = np.isin(ids, part.missing(ids))
-        # Rows held are read before any new row may take their place.
-        hits = int(part.update(ids[~missing], coef[~missing]))
-        active = part.active
-        step = max(1, min(part.cache_slots, 2**24 // max(1, len(active))))  # at most 128 MB of block at a time
-        fresh, fresh_coef = ids[missing], coef[missing]
-        for i in range(0, len(fresh), step):
-            some = fresh[i : i + step]
-            part.put(some, self.block(some, active))
-            part.update(some, fresh_coef[i : i + step])
-        return hits
-
-    def sum(self, ids: IntArray, others: IntArray, coef: FloatArray) -> FloatArray:
-        total = np.zeros(len(ids))
-        step = max(1, 2**24 // max(1, len(ids)))  # 128 MB of block at a time
-        for i in range(0, len(others), step):
-            total += coef[i : i + step] @ self.block(others[i : i + step], ids)
-        return total
 
     pieces = staticmethod(pieces)
