@@ -24,14 +24,17 @@ void need(bool ok, const char* what) {
   if (!ok) throw std::invalid_argument(what);
 }
 
-void outputs_step(const Matrix& x, Doubles w, double bias, Doubles sign, index_t begin, index_t end, InOut<double> out,
-                  int threads) {
-  const index_t n = rows(x);
-  need(index_t(w.shape(0)) == cols(x) && index_t(sign.shape(0)) == n && index_t(out.shape(0)) == n &&
-           0 <= begin && end <= n,
+// Whether there is one hinge per sample, or two.
+bool of_samples(index_t hinges, index_t n) { return hinges == n || hinges == 2 * n; }
+
+void outputs_step(const Matrix& x, Doubles w, double bias, Doubles sign, Doubles shift, index_t begin, index_t end,
+                  InOut<double> out, int threads) {
+  const index_t n = rows(x), hinges = index_t(out.shape(0));
+  need(index_t(w.shape(0)) == cols(x) && of_samples(hinges, n) && index_t(sign.shape(0)) == hinges &&
+           (index_t(shift.shape(0)) == hinges || shift.shape(0) == 0) && 0 <= begin && end <= n,
        "linear_outputs: shapes do not match");
   nb::gil_scoped_release release;
-  outputs(x, w.data(), bias, sign.data(), begin, end, out.data(), threads);
+  outputs(x, w.data(), bias, sign.data(), shift.shape(0) ? shift.data() : nullptr, hinges, begin, end, out.data(), threads);
 }
 
 index_t add_rows_step(const Matrix& x, In<index_t> which, Doubles coef, InOut<double> sum, int threads) {
@@ -125,17 +128,19 @@ double search_step(Doubles m, Doubles q, Doubles weight, double quad, double lin
 }
 
 std::tuple<index_t, double, double, double, index_t> descent_step(const Matrix& x, InOut<index_t> active, index_t count,
-                                                                  Doubles sign, Doubles upper, Doubles diag,
-                                                                  Doubles norms, double bias, double offset,
-                                                                  double above, double below, InOut<double> alpha,
-                                                                  InOut<double> w, std::uint64_t seed) {
-  const std::size_t n = std::size_t(rows(x));
-  need(sign.shape(0) == n && upper.shape(0) == n && diag.shape(0) == n && norms.shape(0) == n &&
-           alpha.shape(0) == n && index_t(w.shape(0)) == cols(x) + (bias != 0 ? 1 : 0) &&
-           count <= index_t(active.shape(0)),
+                                                                  Doubles sign, Doubles target, Doubles upper,
+                                                                  Doubles diag, Doubles norms, double bias,
+                                                                  double offset, double above, double below,
+                                                                  InOut<double> alpha, InOut<double> w,
+                                                                  std::uint64_t seed) {
+  const std::size_t n = std::size_t(rows(x)), hinges = alpha.shape(0);
+  need(of_samples(index_t(hinges), index_t(n)) && sign.shape(0) == hinges && upper.shape(0) == hinges &&
+           diag.shape(0) == hinges && norms.shape(0) == n && (target.shape(0) == hinges || target.shape(0) == 0) &&
+           index_t(w.shape(0)) == cols(x) + (bias != 0 ? 1 : 0) && count <= index_t(active.shape(0)),
        "descent_epoch: shapes do not match");
   nb::gil_scoped_release release;
-  const Epoch e = descent_epoch(x, active.data(), count, sign.data(), upper.data(), diag.data(), norms.data(), bias,
+  const Epoch e = descent_epoch(x, active.data(), count, index_t(hinges), sign.data(),
+                                target.shape(0) ? target.data() : nullptr, upper.data(), diag.data(), norms.data(), bias,
                                 offset, above, below, alpha.data(), w.data(), seed);
   return {e.active, e.largest, e.smallest, e.moved, e.steps};
 }
@@ -228,8 +233,9 @@ Array<double> reduced_step(In2<double> gram, Doubles offset, double C, In2<doubl
 
 void bind_linear(nb::module_& m) {
   using namespace nb::literals;
-  m.def("linear_outputs", &outputs_step, "x"_a, "w"_a, "bias"_a, "sign"_a, "begin"_a, "end"_a, "out"_a.noconvert(),
-        "threads"_a, "out_i = sign_i * (<x_i, w> + bias) for begin <= i < end.");
+  m.def("linear_outputs", &outputs_step, "x"_a, "w"_a, "bias"_a, "sign"_a, "shift"_a, "begin"_a, "end"_a,
+        "out"_a.noconvert(), "threads"_a,
+        "out_i = sign_i * (<x_i, w> + bias) + shift_i (empty: 0) for begin <= i < end and their second hinges, if there are.");
   m.def("linear_add_rows", &add_rows_step, "x"_a, "rows"_a, "coef"_a, "sum"_a.noconvert(), "threads"_a,
         "sum += sum over k of coef_k * x[rows_k]; returns the most additions that a term goes through.");
   m.def("linear_gram", &gram_step<double>, "x"_a, "rows"_a, "weight"_a, "bias"_a, "precise"_a, "gram"_a.noconvert(),
@@ -270,9 +276,10 @@ void bind_linear(nb::module_& m) {
         "beta"_a.noconvert(),
         "beta = argmax of C b'beta - C^2/2 beta'G beta, beta >= 0, sum <= 1, balance beta = 0, from a feasible beta; "
         "returns the intercepts. Cuts have the sizes given, the value that of level.");
-  m.def("descent_epoch", &descent_step, "x"_a, "active"_a.noconvert(), "count"_a, "sign"_a, "upper"_a, "diag"_a,
-        "norms"_a, "bias"_a, "offset"_a, "above"_a, "below"_a, "alpha"_a.noconvert(), "w"_a.noconvert(), "seed"_a,
-        "One epoch of dual coordinate descent over active[:count]: (rows left, largest and smallest projected gradient, "
+  m.def("descent_epoch", &descent_step, "x"_a, "active"_a.noconvert(), "count"_a, "sign"_a, "target"_a, "upper"_a,
+        "diag"_a, "norms"_a, "bias"_a, "offset"_a, "above"_a, "below"_a, "alpha"_a.noconvert(), "w"_a.noconvert(), "seed"_a,
+        "One epoch of dual coordinate descent over the samples active[:count], with one hinge each, or two; targets: empty "
+        "for 1. (samples left, largest and smallest projected gradient, "
         "sum of |steps|, their number).");
 }
 

@@ -1,6 +1,7 @@
 // Passes over the samples for linear machines: outputs, sums of rows, row norms, products with weighted Gram matrices.
 //
-// Conventions: margins m_i = sign_i * (<x_i, w> + bias), one double per row; weights w, sums of rows and Gram matrices
+// Conventions: margins m_i = sign_i * (<x_i, w> + bias) + shift_i, one double per row and hinge: one hinge per sample, or
+// two (regression), of which the second ones follow all the first ones. Weights w, sums of rows and Gram matrices
 // are double whatever the type of X. Sums over features run in double: memory, not arithmetic, limits these loops.
 // A pass takes a range of rows, so that the caller can stop between two ranges of a matrix larger than memory.
 #pragma once
@@ -97,14 +98,17 @@ double row_norm(const Csr<T, I>& x, index_t i) {
   return sum;
 }
 
-// out_i = sign_i * (<x_i, w> + bias) for the rows in [begin, end)
-inline void outputs(const Matrix& matrix, const double* w, double bias, const double* sign, index_t begin, index_t end,
-                    double* out, int threads) {
+// out_i = sign_i * (<x_i, w> + bias) + shift_i for the rows in [begin, end) and each of their hinges; `shift` null: none.
+inline void outputs(const Matrix& matrix, const double* w, double bias, const double* sign, const double* shift,
+                    index_t hinges, index_t begin, index_t end, double* out, int threads) {
   std::visit(
       [&](const auto& x) {
         const index_t count = end - begin;
         for_slices(count, slice_size(count, per_row(x)), threads, [&](index_t first, index_t last) {
-          for (index_t i = begin + first; i < begin + last; ++i) out[i] = sign[i] * (row_dot(x, i, w) + bias);
+          for (index_t i = begin + first; i < begin + last; ++i) {
+            const double f = row_dot(x, i, w) + bias;
+            for (index_t j = i; j < hinges; j += x.rows) out[j] = shift ? sign[j] * f + shift[j] : sign[j] * f;
+          }
         });
       },
       matrix);

@@ -3,7 +3,7 @@
 from maxmargin.estimators._base import VERSION
 from maxmargin.estimators.budget import BudgetSVC
 from maxmargin.estimators.dc import DCSVC, DCSVR
-from maxmargin.estimators.linear import LinearSVC
+from maxmargin.estimators.linear import LinearSVC, LinearSVR
 from maxmargin.estimators.oneclass import OneClassSVM
 from maxmargin.estimators.svc import SVC, NuSVC
 from maxmargin.estimators.svr import SVR, NuSVR
@@ -14,6 +14,6 @@ from maxmargin.reports import report
 
 __version__ = VERSION
 __all__ = [
-    "DCSVC", "DCSVR", "SVC", "SVR", "BudgetSVC", "LinearSVC", "NuSVC", "NuSVR", "OneClassSVM", "certify_fit", "load",
-    "report", "save", "to_onnx",
+    "DCSVC", "DCSVR", "SVC", "SVR", "BudgetSVC", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM", "certify_fit",
+    "load", "report", "save", "to_onnx",
 ]  # fmt: skip

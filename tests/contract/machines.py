@@ -1,4 +1,4 @@
-"""The nine machines, each on a small problem of its own kind, and the judge of what they say.
+"""The ten machines, each on a small problem of its own kind, and the judge of what they say.
 
 Whatever is promised of one is tested on all: a new machine joins the list and every test below it.
 """
@@ -59,6 +59,7 @@ def _case(name: str, cls: Any, task: str, own: dict[str, Any], slow: dict[str, A
 SMALL_SETS = {"working_set_size": 4, "tol": 1e-6}
 DC = {"k": 2, "levels": 2, "sample_size": 40, "random_state": 0}
 BUDGET = {"C": 5.0, "budget": 20, "random_state": 0}
+SQUARED_TUBE = {"C": 5.0, "loss": "squared_epsilon_insensitive"}
 CASES = [
     _case("SVC", maxmargin.SVC, "two", {"C": 5.0}, SMALL_SETS),
     _case("SVC-3", maxmargin.SVC, "three", {"C": 5.0}, SMALL_SETS),
@@ -74,6 +75,9 @@ CASES = [
     _case("LinearSVC", maxmargin.LinearSVC, "two", {"C": 5.0}, {"solver": "ocas", "tol": 1e-9}),
     _case("LinearSVC-3", maxmargin.LinearSVC, "three", {"C": 5.0}, {"solver": "ocas", "tol": 1e-9}),
     _case("LinearSVC-squared", maxmargin.LinearSVC, "two", {"C": 5.0, "loss": "squared_hinge"}, {"tol": 1e-9}),
+    _case("LinearSVR", maxmargin.LinearSVR, "numbers", {"C": 5.0, "epsilon": 0.2}, {"solver": "ocas", "tol": 1e-9}),
+    _case("LinearSVR-free", maxmargin.LinearSVR, "numbers", {"C": 5.0, "intercept_scaling": None}, {"tol": 1e-9}),
+    _case("LinearSVR-squared", maxmargin.LinearSVR, "numbers", SQUARED_TUBE, {"tol": 1e-9}),
     _case("BudgetSVC", maxmargin.BudgetSVC, "two", BUDGET, {"epochs": 20}, "epochs"),
     _case("BudgetSVC-3", maxmargin.BudgetSVC, "three", BUDGET, {"epochs": 20}, "epochs"),
 ]
@@ -110,7 +114,7 @@ def judged(model: Any, X: Any, y: FloatArray, weight: FloatArray | None = None) 
     else:
         assert abs(model.objective_ - answer.primal) <= rough * scale
     assert model.dual_gap_ >= 0
-    if isinstance(model, maxmargin.LinearSVC):
+    if isinstance(model, (maxmargin.LinearSVC, maxmargin.LinearSVR)):
         assert model.objective_ - model.dual_gap_ <= answer.primal * (1 + 1e-12)
         assert model.status_ != "converged" or model.dual_gap_ <= model.tol * model.objective_ * (1 + 1e-9)
         return

@@ -144,7 +144,8 @@ def test_a_warm_start_never_leads_to_untruth(case: Case, change: str) -> None:
     elif change == "loss":
         if "loss" not in params:
             pytest.skip("has no loss")
-        model.set_params(loss="hinge" if params["loss"] == "squared_hinge" else "squared_hinge")
+        loss = params["loss"]
+        model.set_params(loss=loss.removeprefix("squared_") if loss.startswith("squared_") else f"squared_{loss}")
     elif change == "labels":
         y = y[::-1].copy()
     elif change == "samples":

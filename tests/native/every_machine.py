@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, NuSVC, NuSVR, OneClassSVM
+from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 
 # What two fits of the same problem have in common whatever the clock says.
 _ANSWERS = (
@@ -54,6 +54,9 @@ def problems() -> Iterator[tuple[str, Any, Any, NDArray[Any]]]:
         yield f"LinearSVC {loss} sparse", LinearSVC(loss=loss, random_state=0), words, topic
     yield "LinearSVC classes", LinearSVC(random_state=0), wide, thirds
     yield "LinearSVC joint", LinearSVC(multi_class="crammer_singer", random_state=0), wide, thirds
+    for loss in ("epsilon_insensitive", "squared_epsilon_insensitive"):
+        for solver in ("newton", "ocas", "descent"):
+            yield f"LinearSVR {loss} {solver}", LinearSVR(loss=loss, solver=solver, random_state=0), small, height
     yield "BudgetSVC", BudgetSVC(budget=30, gamma=0.5, epochs=1, random_state=0), small, sign
 
 

@@ -1,9 +1,9 @@
-"""scikit-learn's own checks of LinearSVC, with no expected failures."""
+"""scikit-learn's own checks of LinearSVC and LinearSVR, with no expected failures."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxmargin import LinearSVC
+from maxmargin import LinearSVC, LinearSVR
 
 
 @parametrize_with_checks(
@@ -12,6 +12,8 @@ from maxmargin import LinearSVC
         LinearSVC(loss="squared_hinge", intercept_scaling=1.0),
         LinearSVC(solver="ocas", tol=1e-3),
         LinearSVC(multi_class="crammer_singer", tol=1e-3),
+        LinearSVR(),
+        LinearSVR(loss="squared_epsilon_insensitive", intercept_scaling=None, epsilon=0.1),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

@@ -31,7 +31,7 @@ def test_passes_match_numpy(shape, threads):
     for name, form in forms(x):
         matrix = as_matrix(form)
         out = np.empty(n)
-        _core.linear_outputs(matrix, w, 0.5, sign, 0, n, out, threads)
+        _core.linear_outputs(matrix, w, 0.5, sign, np.empty(0), 0, n, out, threads)
         np.testing.assert_allclose(out, sign * (x @ w + 0.5), atol=1e-9, err_msg=name)
         total = np.zeros(d)
         _core.linear_add_rows(matrix, rows, coef, total, threads)
@@ -123,6 +123,6 @@ def test_the_extent_of_samples():
 def test_shapes_are_checked():
     matrix = as_matrix(np.zeros((3, 2)))
     with pytest.raises(ValueError, match="shapes"):
-        _core.linear_outputs(matrix, np.zeros(3), 0.0, np.ones(3), 0, 3, np.empty(3), 1)
+        _core.linear_outputs(matrix, np.zeros(3), 0.0, np.ones(3), np.empty(0), 0, 3, np.empty(3), 1)
     with pytest.raises(ValueError, match="hinge"):
         _core.linear_advance("logistic", np.zeros(3), np.zeros(3), 0.0, np.ones(3), 1)

@@ -161,7 +161,7 @@ def random_cuts(problem, rng, count):
         alpha = problem.weight * (rng.random(problem.n) < rng.uniform(0.1, 0.9))
         total, mass = Sum(problem), float(alpha.sum())
         drain(total.renew(alpha))
-        yield total.cut(mass, mass)
+        yield total.cut(mass, mass, mass)
 
 
 def filled(problem, rng, count=60):

@@ -119,7 +119,7 @@ def test_passes_over_rows(n: int, form: str) -> None:
     p = rng.integers(-5, 6, 4).astype(float)
     for threads in (1, 2, 3):
         out, norms, total, product, upper = np.empty(n), np.empty(n), np.zeros(3), np.empty(4), np.zeros((4, 4))
-        _core.linear_outputs(matrix, w, 1.0, sign, 0, n, out, threads)
+        _core.linear_outputs(matrix, w, 1.0, sign, np.empty(0), 0, n, out, threads)
         np.testing.assert_array_equal(out, sign * (x @ w + 1))
         _core.linear_norms(matrix, norms, threads)
         np.testing.assert_array_equal(norms, (x * x).sum(1))

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import maxmargin
-from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, NuSVC, NuSVR, OneClassSVM
+from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from maxmargin.models.container import HEAD, read
 from maxmargin.models.schema import MACHINES
 
@@ -36,6 +36,7 @@ EVERY = {
     "DCSVR": DCSVR(stop_level=1, levels=1, random_state=0),
     "LinearSVC": LinearSVC(warm_start=True),
     "LinearSVC joint": LinearSVC(multi_class="crammer_singer", warm_start=True),
+    "LinearSVR": LinearSVR(warm_start=True, epsilon=0.1),
     "BudgetSVC": BudgetSVC(budget=15, random_state=0),
 }
 
@@ -149,7 +150,7 @@ def test_a_warm_start_goes_on_as_after_a_pickle(name, mmap, tmp_path) -> None:
     model = pickle.loads(pickle.dumps(EVERY[name])).fit(X, y)
     maxmargin.save(model, tmp_path / "model")
     harder = {"nu": 0.15} if hasattr(model, "nu") else {"C": 3.0}
-    harder |= {} if isinstance(model, LinearSVC) else {"tol": 1e-6}
+    harder |= {} if isinstance(model, (LinearSVC, LinearSVR)) else {"tol": 1e-6}
     copies = [pickle.loads(pickle.dumps(model)), maxmargin.load(tmp_path / "model", mmap=mmap)]
     pickled, loaded = (copy.set_params(**harder).fit(X, y) for copy in copies)
     cold = pickle.loads(pickle.dumps(EVERY[name])).set_params(**harder).fit(X, y)

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import maxmargin
-from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, NuSVC, NuSVR, OneClassSVM, to_onnx
+from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, to_onnx
 from maxmargin.models.onnx import register_skl2onnx
 
 runtime = pytest.importorskip("onnxruntime")
@@ -202,7 +202,7 @@ def test_what_cannot_be_exported() -> None:
 # ---- skl2onnx --------------------------------------------------------------------------------------------------------
 
 PIPED = [
-    SVC(), SVC(kernel="laplacian"), NuSVC(nu=0.1), SVR(), NuSVR(), OneClassSVM(), LinearSVC(),
+    SVC(), SVC(kernel="laplacian"), NuSVC(nu=0.1), SVR(), NuSVR(), OneClassSVM(), LinearSVC(), LinearSVR(),
     BudgetSVC(budget=20, random_state=0), DCSVC(stop_level=1, levels=1, random_state=0), DCSVR(random_state=0),
     GridSearchCV(SVC(), {"C": [1.0, 10.0]}, cv=2),
 ]  # fmt: skip

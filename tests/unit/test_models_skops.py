@@ -7,7 +7,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, NuSVC, NuSVR, OneClassSVM
+from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from maxmargin.models import skops
 from maxmargin.models.skops import TRUSTED
 
@@ -17,7 +17,8 @@ from skops.io.exceptions import UntrustedTypesFoundException  # noqa: E402
 
 MODELS = [
     SVC(warm_start=True), NuSVC(nu=0.1), SVR(), NuSVR(), OneClassSVM(), DCSVC(stop_level=1, levels=1, random_state=0),
-    DCSVR(stop_level=1, levels=1, random_state=0), LinearSVC(warm_start=True), BudgetSVC(budget=10, random_state=0),
+    DCSVR(stop_level=1, levels=1, random_state=0), LinearSVC(warm_start=True),
+    LinearSVR(warm_start=True), BudgetSVC(budget=10, random_state=0),
 ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 import maxmargin
-from maxmargin import DCSVC, SVC, SVR, BudgetSVC, LinearSVC, NuSVC, NuSVR, OneClassSVM
+from maxmargin import DCSVC, SVC, SVR, BudgetSVC, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from maxmargin.models.libsvm import reordered
 
 svm = pytest.importorskip("libsvm.svm")
@@ -243,6 +243,28 @@ def test_liblinear_answers_for_our_models(options, labels, tmp_path) -> None:
     assert np.array_equal(again.decision_function(POINTS), model.decision_function(POINTS))
     for name in ("loss", "multi_class", "fit_intercept"):
         assert getattr(again, name) == getattr(model, name)
+
+
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"loss": "squared_epsilon_insensitive"}], ids=str)
+def test_liblinear_answers_for_our_regressions(options, tmp_path) -> None:
+    X, _ = data(next(iter(LABELS.values())))
+    model = LinearSVR(**options).fit(X, X @ np.arange(X.shape[1]) + 3)
+    maxmargin.save(model, tmp_path / "model", format="liblinear")
+    again = maxmargin.load(tmp_path / "model")
+    assert np.allclose(liblinear_answers(tmp_path / "model", POINTS), model.predict(POINTS), rtol=1e-12)
+    assert np.array_equal(again.predict(POINTS), model.predict(POINTS))
+    assert (again.loss, again.fit_intercept) == (model.loss, model.fit_intercept)
+
+
+@pytest.mark.parametrize("bias", [-1, 1, 2.5])
+@pytest.mark.parametrize("kind", [11, 12, 13])
+def test_we_answer_for_liblinears_regressions(kind, bias, tmp_path) -> None:
+    X, _ = data(next(iter(LABELS.values())))
+    theirs = linearutil.train((X @ np.arange(X.shape[1]) + 3).tolist(), X.tolist(), f"-s {kind} -B {bias} -q")
+    linearutil.save_model(str(tmp_path / "model"), theirs)
+    model = maxmargin.load(tmp_path / "model")
+    assert isinstance(model, LinearSVR) and model.status_ == "unknown"
+    assert np.allclose(model.predict(POINTS), liblinear_answers(tmp_path / "model", POINTS), rtol=1e-12)
 
 
 @pytest.mark.parametrize("labels", LABELS)

@@ -1,53 +1,29 @@
-"""LinearSVC: parameters, labels, fitted attributes. The solvers are in `maxmargin.linear`."""
+"""LinearSVC and LinearSVR: parameters, targets, fitted attributes. The solvers are in `maxmargin.linear`."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-from collections.abc import Callable, Iterable
-from itertools import zip_longest
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, DTypeLike, NDArray
-from sklearn.base import ClassifierMixin, clone
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
 
-from maxmargin import _core
-from maxmargin.data.libsvm import cache_libsvm
-from maxmargin.data.matrix import as_matrix, compacted, far_centre
 from maxmargin.estimators._base import (
     FloatArray,
-    Machine,
     check_choice,
-    check_flags,
     check_number,
 )
 from maxmargin.estimators._labelled import Labelled
-from maxmargin.linear import (
-    SOLVERS,
-    CrammerSinger,
-    Extent,
-    LinearProblem,
-    LinearResult,
-    OneVsRest,
-    TwoClasses,
-    drive,
-    intercept_of,
-    make,
-)
-from maxmargin.runtime import Control, Result, Status, thread_count
+from maxmargin.estimators._linear import LinearMachine, Memory, Samples
+from maxmargin.linear import CrammerSinger, LinearProblem, LinearResult, OneVsRest, Scaled, make
+from maxmargin.runtime import thread_count
 
 SIDE_BY_SIDE = 1 << 20  # stored values of X from which classes gain by running at once; below, Python is the limit
-SMALL = 500  # rows up to which equal samples are merged: there it costs nothing and makes weights exact to the bit
 
 
-Memory = dict[int, tuple[Any, Any]]  # class: (cuts or None, point)
-
-
-class LinearSVC(ClassifierMixin, Machine):
+class LinearSVC(ClassifierMixin, LinearMachine):
     """Linear support vector classifier with a certified objective.
 
     Minimises ½‖w‖² + C Σ weight_i · loss(y_i (⟨x_i, w⟩ + b)) to a relative duality gap of `tol`: when `status_` is
@@ -153,74 +129,9 @@ class LinearSVC(ClassifierMixin, Machine):
         self.verbose = verbose
         self.callback = callback
 
-    def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
-        samples = self._data(data)
-        result = drive(self._solver(samples, self._recall(samples)), control)
-        attributes = self._attributes(result, samples)
-        if self.warm_start:
-            attributes["_memory"] = (self._fingerprint(samples), result.cuts)
-        return result, attributes
-
-    def path(
-        self, X: Any, y: Any, Cs: Iterable[float], sample_weight: ArrayLike | None = None
-    ) -> list[LinearSVC]:
-        """Fit one model per C, each starting from the one before; returns them in the order of `Cs`.
-
-        Cuts bound the loss whatever C is, so they are all kept along the path, and every model has its own
-        certificate. `max_time` and `max_iter` are limits per C. After Ctrl-C the models fitted so far are
-        returned, those of the smallest Cs; the last of them is the best one reached for its C.
-        """
-        strengths = [float(c) for c in Cs]
-        if not strengths:
-            raise ValueError("Cs is empty: give at least one value of C")
-        models = [clone(self).set_params(C=c, warm_start=False) for c in strengths]
-        for model in models:
-            model._check_parameters()
-        data = models[0]._data(Labelled.of(models[0], X, y, sample_weight))
-        checked = {name: value for name, value in vars(models[0]).items() if name.endswith("_")}
-        memory: Memory = {}
-        ascending = sorted(models, key=lambda model: model.C)  # easy problems that lead to the hard ones
-        for k, model in enumerate(ascending):
-            model.__dict__.update(checked)
-            result = drive(model._solver(data, memory), model._control())
-            model.set_params(warm_start=self.warm_start)
-            model._publish(result, **model._attributes(result, data))
-            if result.status is Status.INTERRUPTED:
-                fitted = ascending[: k + 1]
-                return [model for model in models if model in fitted]
-            memory = dict(enumerate(zip_longest(result.cuts, np.atleast_2d(result.w))))  # joint: all in one
-        return models
-
-    def fit_file(
-        self, path: str | os.PathLike[str], *, cache: str | os.PathLike[str] | None = None,
-        n_features: int | None = None, zero_based: bool | Literal["auto"] = "auto", dtype: DTypeLike = np.float32,
-        sample_weight: ArrayLike | None = None,
-    ) -> LinearSVC:
-        """Fit to a LIBSVM text file of any size, streamed through a compact binary cache on disk.
-
-        Parameters
-        ----------
-        path : file name
-        cache : folder, optional
-            Where the cache `<name>.cache` goes; by default beside the file. It is used again while it is valid.
-        n_features, zero_based, dtype
-            As for `maxmargin.data.load`; values are kept in single precision by default.
-        sample_weight
-            As for `fit`: one weight per line of the file.
-        """
-        X, y = cache_libsvm(path, cache, n_features=n_features, zero_based=zero_based, dtype=dtype)
-        fitted: LinearSVC = self.fit(X, y, sample_weight)
-        return fitted
-
     def decision_function(self, X: Any) -> FloatArray:
         """⟨x, w⟩ + b: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
-        check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        matrix, ones = as_matrix(X), np.ones(X.shape[0])
-        out = np.empty((len(self.coef_), X.shape[0]))
-        threads = thread_count(self.n_jobs)
-        for k, (w, b) in enumerate(zip(self.coef_, self.intercept_)):
-            _core.linear_outputs(matrix, np.ascontiguousarray(w), float(b), ones, 0, X.shape[0], out[k], threads)
+        out = self._outputs(X)
         return np.ascontiguousarray(out[0] if len(self.classes_) == 2 else out.T)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -231,14 +142,9 @@ class LinearSVC(ClassifierMixin, Machine):
         return np.asarray(self.classes_[np.argmax(scores, axis=1)])
 
     def _check_parameters(self) -> None:
-        check_number("C", self.C, low=0, remedy="larger C fits the training data harder")
-        check_number("tol", self.tol, low=0, high=1, remedy="it is a relative duality gap, 1e-3 to 1e-8")
+        super()._check_parameters()
         check_choice("loss", self.loss, ("hinge", "squared_hinge"))
-        check_flags(self, "fit_intercept", "warm_start")
         check_choice("multi_class", self.multi_class, ("ovr", "crammer_singer"))
-        check_choice("solver", self.solver, SOLVERS)
-        check_number("intercept_scaling", self.intercept_scaling, low=0, optional=True,
-                     remedy="the size of the constant feature, or None for a free intercept")
         if self.multi_class == "crammer_singer" and self.loss != "hinge":
             raise ValueError(f"loss={self.loss!r} is not defined for multi_class='crammer_singer': use loss='hinge'")
         if self.multi_class == "crammer_singer" and self.solver not in ("auto", "ocas"):
@@ -247,33 +153,32 @@ class LinearSVC(ClassifierMixin, Machine):
                 "cutting planes only; use solver='auto' or 'ocas'"
             )
 
-    def _problem(self, data: _Data, positive: int, threads: int | None = None) -> LinearProblem:
-        scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
+    def _kind(self) -> tuple[Any, ...]:
+        return (self.multi_class,)
+
+    def _problem(self, data: Samples, positive: int, threads: int | None = None) -> LinearProblem:
         return LinearProblem(
-            data.X, np.where(data.labels == positive, 1.0, -1.0), data.weight, float(self.C), loss=self.loss,
-            bias=scaling if self.fit_intercept else 0.0, penalised=self.intercept_scaling is not None,
+            data.X, np.where(data.target == positive, 1.0, -1.0), data.weight, float(self.C), loss=self.loss,
+            bias=self._scaling if self.fit_intercept else 0.0, penalised=not self._free,
             threads=threads or thread_count(self.n_jobs), centre=data.centre, extent=data.extent,
         )
 
-    def _data(self, given: Labelled) -> _Data:
-        """Samples in the form that the solvers take."""
-        data = _Data.of(given)
-        if self.fit_intercept and self.intercept_scaling is None:  # a free intercept makes up for any shift
-            data.move_near_zero()
-        threads = thread_count(self.n_jobs)
-        data.X = compacted(data.X, threads)
-        data.extent = Extent.of(as_matrix(data.X), data.X.shape[1], threads)
-        return data
+    def _read(self, given: Labelled) -> Samples:
+        X, labels, weight = given.X, given.code, given.effective
+        if (labels < 0).any():  # rows of a class that is absent
+            counted = given.weight > 0
+            X, labels, weight = X[counted], labels[counted], weight[counted]
+        return Samples(X, labels, weight, given.classes)
 
-    def _solver(self, data: _Data, memory: Memory) -> Any:
-        """The solver of the whole fit: binary, one-vs-rest or joint. `memory` has what earlier fits left per class."""
+    def _solver(self, data: Samples, memory: Memory) -> Any:
+        """Binary, one-vs-rest or joint."""
         count = len(data.classes)
-        seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(1 << 31))
+        seed = self._seed
         joint = self.multi_class == "crammer_singer"
         if count > 2 and joint:
             points = [start for _, start in memory.values()]
             return CrammerSinger(
-                self._problem(data, 0), data.labels, count, self.tol, seed=seed, known=memory.get(0, (None, None))[0],
+                self._problem(data, 0), data.target, count, self.tol, seed=seed, known=memory.get(0, (None, None))[0],
                 start=np.concatenate(points) if points else None,
             )
         threads = thread_count(self.n_jobs)
@@ -287,99 +192,156 @@ class LinearSVC(ClassifierMixin, Machine):
             return make(problem, self.tol, self.solver, seed=seed, known=known, start=start)
 
         if count == 2:
-            return TwoClasses(build(0)) if joint else build(0)
+            return Scaled(build(0), 0.5) if joint else build(0)
         limited = self.max_iter >= 0 or self.max_time is not None
         return OneVsRest(build, count, workers=workers, ordered=self.max_iter >= 0, fair=limited)
 
-    def _recall(self, data: _Data) -> Memory:
-        """Cuts and points per class of the last fit, as far as they serve this one."""
-        if not self.warm_start or not hasattr(self, "coef_"):
-            return {}
-        if not np.array_equal(self.classes_, data.classes) or self.coef_.shape[1] != data.X.shape[1]:
-            return {}
-        key, cuts = getattr(self, "_memory", None) or ("", [])
-        same = bool(key) and key == self._fingerprint(data)
-        points = self.coef_
-        if self.fit_intercept:
-            scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
-            shift = 0.0 if data.centre is None else self.coef_ @ data.centre
-            points = np.hstack([self.coef_, ((self.intercept_ + shift) / scaling)[:, None]])
-        return dict(enumerate(zip_longest(cuts if same else [], points.astype(np.float64))))
-
-    def _fingerprint(self, data: _Data) -> str:
-        """Cuts may be reused only where all that they depend on is the same: loss, intercept, samples, labels, weights.
-
-        Not C, which they say nothing about. The samples are those that are solved for, around their mean or not.
-        """
-        kind = (self.loss, self.multi_class, self.fit_intercept, self.intercept_scaling, data.X.shape, len(data.classes))
-        digest = hashlib.blake2b(repr(kind).encode())
-        arrays = (data.X.data, data.X.indices, data.X.indptr) if sp.issparse(data.X) else (data.X,)
-        for array in (*arrays, data.labels, data.weight):
-            digest.update(repr((array.shape, array.dtype.str)).encode())
-            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-        return digest.hexdigest()
-
-    def _attributes(self, result: LinearResult, data: _Data) -> dict[str, Any]:
-        """Fitted attributes that are LinearSVC's own."""
-        weights = np.atleast_2d(result.w)
-        coef = np.ascontiguousarray(weights[:, : data.X.shape[1]])
-        scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
-        intercept = weights[:, -1] * scaling if self.fit_intercept else np.zeros(len(weights))
-        if data.centre is not None:
-            intercept = np.array([intercept_of(w, data.centre, scaling) for w in weights])
-        return {
-            "coef_": coef, "intercept_": np.ascontiguousarray(intercept),
-            "classes_": data.classes, "lower_bound_": result.lower,
-        }
+    def _attributes(self, result: LinearResult, data: Samples) -> dict[str, Any]:
+        return {**super()._attributes(result, data), "classes_": data.classes}
 
 
-class _Data:
-    """Validated samples, less `centre`, with encoded labels and final weights."""
+class LinearSVR(RegressorMixin, LinearMachine):
+    """Linear support vector regression with a certified objective.
 
-    def __init__(self, X: Any, labels: NDArray[np.intp], weight: FloatArray, classes: NDArray[Any]) -> None:
-        self.X, self.labels, self.weight, self.classes = X, labels, weight, classes
-        self.centre: FloatArray | None = None
-        self.extent: Extent | None = None
+    Minimises ½‖w‖² + C Σ weight_i · loss(y_i − ⟨x_i, w⟩ − b) to a relative duality gap of `tol`: when `status_` is
+    "converged", the objective is proven to be within a factor 1 + tol of the best possible.
 
-    def move_near_zero(self) -> None:
-        """Samples far from 0 leave intercept and weights almost undetermined: solve around their mean, on a copy.
+    Parameters
+    ----------
+    epsilon : float, default=0.0
+        Half the width of the tube in which errors cost nothing, in the units of y.
+    tol : float, default=1e-4
+        Relative duality gap (objective − lower bound) / objective at which to stop.
+    C : float, default=1.0
+        Strength of the loss; the sum over the samples is not divided by their number.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
+        max(0, |error| − epsilon), or its square.
+    fit_intercept : bool, default=True
+    intercept_scaling : float or None, default=1.0
+        The intercept is the weight of a constant feature of this size and penalised with the others, as in LIBLINEAR and
+        scikit-learn. None: it is free, as the SVM has it, and the fit does not depend on where y has its zero.
+    dual : "auto" or bool, default="auto"
+        Of no effect: every solver here works on both problems at once. `solver` chooses the method.
+    verbose : bool or int, default=0
+        Show a progress bar.
+    random_state : int, RandomState or None, default=None
+        Order of the coordinates and choice of the sample to start with; None is a fixed seed.
+    max_iter : int, default=1000
+        Limit on the solver's turns (5 to 60 are usual); -1 for none.
+    solver : {"auto", "ocas", "cpa", "newton", "descent"}, default="auto"
+        As for `LinearSVC`.
+    warm_start : bool, default=False
+        Start from the last solution; on the same samples, targets and weights also reuse the cuts gathered, which hold
+        for every C. The model returned is never worse than the one started from.
+    max_time : float or None, default=None
+        Seconds; the best model so far is returned with its gap.
+    n_jobs : int or None, default=None
+        Threads; None or -1 for all cores.
+    callback : callable or None, default=None
+        Called with a dict after each turn; a true return value stops the fit.
 
-        In float32 only where that loses nothing: a certificate is for the samples as they are. In float64 what is
-        lost is within the allowance for rounding.
-        """
-        centre = far_centre(self.X)
-        if centre is None:
-            return
-        less = self.X - centre
-        if less.dtype == np.float32:
-            back = less - self.X  # the two parts of the difference's error (Knuth)
-            if (((self.X - (less - back)) - (centre + back)) != 0).any():
-                less = self.X.astype(np.float64) - centre.astype(np.float64)
-        self.X, self.centre = less, centre.astype(np.float64)
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : ndarray of shape (1,)
+    objective_, dual_gap_, lower_bound_ : float
+        Best objective, its distance from the lower bound, and the bound.
+    status_ : str
+    n_iter_ : int
+    trace_ : structured ndarray with one row per turn
+    timings_ : dict of seconds per phase
 
-    @classmethod
-    def of(cls, given: Labelled) -> _Data:
-        X, labels, weight = given.X, given.code, given.effective
-        if (labels < 0).any():  # rows of a class that is absent
-            counted = given.weight > 0
-            X, labels, weight = X[counted], labels[counted], weight[counted]
-        if X.shape[0] <= SMALL:
-            X, labels, weight = _merged(X, labels, weight)
-        return cls(X, labels, weight, given.classes)
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from maxmargin import LinearSVR
+    >>> X, y = make_regression(200, 5, noise=1.0, random_state=0)
+    >>> model = LinearSVR(C=10.0, epsilon=0.5, tol=1e-6).fit(X, y)
+    >>> model.status_, bool(model.dual_gap_ <= 1e-6 * model.objective_), round(model.score(X, y), 2)
+    ('converged', True, 1.0)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 0.0,
+        tol: float = 1e-4,
+        C: float = 1.0,
+        loss: str = "epsilon_insensitive",
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = 1.0,
+        dual: bool | str = "auto",
+        verbose: bool | int = 0,
+        random_state: Any = None,
+        max_iter: int = 1000,
+        solver: str = "auto",
+        warm_start: bool = False,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        callback: Callable[[dict[str, float]], Any] | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.tol = tol
+        self.C = C
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.dual = dual
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.solver = solver
+        self.warm_start = warm_start
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def predict(self, X: Any) -> FloatArray:
+        """⟨x, w⟩ + b"""
+        out: FloatArray = self._outputs(X)[0]
+        return out
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("epsilon", self.epsilon, low=0, closed="left", remedy="it is half the width of the tube")
+        check_choice("loss", self.loss, ("epsilon_insensitive", "squared_epsilon_insensitive"))
+        check_dual(self.dual)
+
+    def _kind(self) -> tuple[Any, ...]:
+        return (float(self.epsilon),)
+
+    def _read(self, given: Labelled) -> Samples:
+        data = Samples(given.X, given.target, given.weight)
+        counted = data.target[data.weight > 0]
+        if self._free:
+            # Targets that fit into the tube are met exactly at its middle; else most errors are small around the median.
+            low, high = float(counted.min()), float(counted.max())
+            data.level = 0.5 * low + 0.5 * high if high - low <= 2 * self.epsilon else float(np.median(counted))
+        size = float(np.mean(np.abs(counted - data.level))) + float(self.epsilon)
+        if 0 < size < np.inf:  # beyond 2^±200 squares would leave float64
+            data.unit = 2.0 ** float(np.clip(np.round(np.log2(size)), -200, 200))
+        return data
+
+    def _solver(self, data: Samples, memory: Memory) -> Any:
+        squared = self.loss == "squared_epsilon_insensitive"
+        target, unit = (data.target - data.level) / data.unit, data.unit
+        tube, ones = 1 + float(self.epsilon) / unit, np.ones(len(target))
+        problem = LinearProblem(
+            data.X, np.concatenate([ones, -ones]), np.tile(data.weight, 2), self.C if squared else self.C / unit,
+            loss="squared_hinge" if squared else "hinge", bias=self._scaling if self.fit_intercept else 0.0,
+            penalised=not self._free, threads=thread_count(self.n_jobs), centre=data.centre, extent=data.extent,
+            shift=np.concatenate([tube - target, tube + target]), level=data.level / unit,
+        )
+        known, start = memory.get(0, (None, None))
+        start = None if start is None else start / unit
+        return Scaled(make(problem, self.tol, self.solver, seed=self._seed, known=known, start=start), unit * unit, unit)
+
+    def _attributes(self, result: LinearResult, data: Samples) -> dict[str, Any]:
+        attributes = super()._attributes(result, data)
+        return {**attributes, "coef_": attributes["coef_"][0]}
 
 
-def _merged(X: Any, labels: NDArray[np.intp], weight: FloatArray) -> tuple[Any, NDArray[np.intp], FloatArray]:
-    """Equal samples with equal labels become one with the sum of their weights, in an order that is theirs alone."""
-    keys: dict[tuple[int, bytes], list[int]] = {}
-    for i in range(X.shape[0]):
-        if weight[i] > 0:
-            row = X[i].tobytes() if not sp.issparse(X) else _sparse_key(X, i)
-            keys.setdefault((int(labels[i]), row), []).append(i)
-    groups = [keys[key] for key in sorted(keys)]
-    first = np.array([group[0] for group in groups])
-    return X[first], labels[first], np.array([weight[group].sum() for group in groups])
-
-
-def _sparse_key(X: Any, i: int) -> bytes:
-    row = slice(X.indptr[i], X.indptr[i + 1])
-    return bytes(X.indices[row].astype(np.int64).tobytes() + X.data[row].tobytes())
+def check_dual(dual: Any) -> None:
+    """scikit-learn's choice between two solvers, taken for its sake."""
+    if not (dual == "auto" or isinstance(dual, (bool, np.bool_))):
+        raise ValueError(f"dual={dual!r} must be 'auto', True or False (of no effect: every solver here works on both)")

@@ -60,6 +60,7 @@ class Bundle:
 
     def add(self, cut: Cut) -> None:
         """Keep one more cut."""
+        cut = self._balanced(cut)
         t = self.count
         if t == len(self._idle):
             self._grow()
@@ -93,8 +94,16 @@ class Bundle:
         a, b = beta @ self._cuts[: len(beta)], float(beta @ offset) - rounded * float(beta @ np.abs(offset))
         where = self._bounds.free
         drift = float(beta @ drifts) + rounded * mass + float(np.abs(a[where]).sum()) / self._bounds.bias
-        a[where] = 0.0  # but for rounding: an aggregate must not ask to be balanced
+        a[where] = 0.0  # but for rounding
         return Cut(a, b, mass, drift)
+
+    def _balanced(self, cut: Cut) -> Cut:
+        """A cut whose intercepts cancel but for rounding must not ask to be balanced: a share of 1e-18 is none."""
+        where = self._bounds.free
+        astray = float(np.abs(cut.a[where]).sum()) / self._bounds.bias
+        if not 0 < astray <= cut.drift:
+            return cut
+        return Cut(without(cut.a, where), cut.b, cut.mass, cut.drift + astray)
 
     def _drop(self, mixed: Cut) -> None:
         """Leave out idle cuts, after the mixture that the bound rests on."""

@@ -168,7 +168,9 @@ class Certified:
             total, mass = Sum(self.problem), float(alpha.sum())
             for _ in total.renew(alpha):
                 pass
-            self.bundle.add(total.cut(0.75 * mass if self.problem.loss == "squared_hinge" else mass, mass))
+            curve = 0.25 * mass if self.problem.loss == "squared_hinge" else 0.0
+            offset, size = self.problem.offset(alpha, mass, curve)
+            self.bundle.add(total.cut(offset, mass, size))
 
     def bound(self, cut: Cut) -> None:
         """Raise the lower bound by one more cut: alone, or with a free intercept together with the others."""
@@ -183,9 +185,9 @@ class Certified:
     def summed(self, total: Sum, alpha: FloatArray, found: Duals) -> Generator[None, None, Cut]:
         """The cut of duals whose changes are `found`; summed up anew when rounding has gathered and matters."""
         yield from total.move(found.rows, found.delta, found.mass)
-        if total.worn(found.mass) and self.matters(total.cut(found.offset, found.mass)):
+        if total.worn(found.mass) and self.matters(total.cut(found.offset, found.mass, found.size)):
             yield from total.renew(alpha)
-        return total.cut(found.offset, found.mass)
+        return total.cut(found.offset, found.mass, found.size)
 
     def matters(self, cut: Cut) -> bool:
         """Whether rounding in this cut takes a part of the gap asked for that one would notice."""
@@ -206,7 +208,8 @@ class Certified:
 
     def stretch(self, w: FloatArray, m: FloatArray) -> None:
         """Search along the ray through w: under a large C margins a hair short of 1 cost much, a longer w little."""
-        self._go(np.zeros_like(w), self.problem.zeros(), w, m)
+        zeros = self.problem.zeros()
+        self._go(np.zeros_like(w), zeros, w, m - zeros)
 
     def _go(self, w: FloatArray, m: FloatArray, step: FloatArray, q: FloatArray) -> float:
         """Keep the best of the points w + k·step (margins m + k·q), k ≥ 0; its k."""

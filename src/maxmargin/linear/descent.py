@@ -1,6 +1,6 @@
 """Dual coordinate descent with the cutting planes' certificate (Hsieh et al., ICML 2008, algorithm 3).
 
-    maximise over alpha   Σ alpha_i − ½‖Σ alpha_i sign_i x_i‖² − ½ Σ diag_i alpha_i²,   0 ≤ alpha_i ≤ C·weight_i
+    maximise over 0 ≤ alpha_i ≤ C·weight_i    Σ (1 − shift_i) alpha_i − ½‖Σ alpha_i sign_i x_i‖² − ½ Σ diag_i alpha_i²
 
 One round: epochs over the active rows in random order (each coordinate solved exactly, rows stuck at a bound set
 aside), then one pass over X for the margins of w = Σ alpha_i sign_i x_i. The pass serves three ends: alpha is a cut
@@ -25,7 +25,7 @@ from maxmargin import _core
 from maxmargin.linear.bundle import Cuts
 from maxmargin.linear.certified import Certified
 from maxmargin.linear.ocas import Ocas
-from maxmargin.linear.problem import LinearProblem, Pause, Sum
+from maxmargin.linear.problem import NOTHING, LinearProblem, Pause, Sum
 from maxmargin.linear.rounding import UNIT, Cut, FloatArray, gamma
 from maxmargin.runtime import Status, Turn
 
@@ -40,7 +40,7 @@ class Coordinates:
     def __init__(self, problem: LinearProblem, seed: int) -> None:
         self.problem = problem
         self.upper = problem.C * problem.weight
-        self.diag = np.zeros(problem.n)
+        self.diag = np.zeros(problem.hinges)
         if problem.loss == "squared_hinge":
             self.diag = 1 / (2 * np.maximum(self.upper, np.finfo(float).tiny))
             self.upper = np.where(problem.weight > 0, np.inf, 0.0)
@@ -53,7 +53,8 @@ class Coordinates:
             reach = max(problem.C * float(problem.weight.sum()), np.finfo(float).tiny)
             self.feature = float(np.sqrt(max(self.norms.mean(), 1 / reach)))
         self.centre = 0.0
-        self.alpha = np.zeros(problem.n)
+        self.target = NOTHING if problem.shift is None else 1 - problem.shift
+        self.alpha = np.zeros(problem.hinges)
         self.v = np.zeros(problem.size)
         self.drift = 0.0  # of v, in units of alpha (see `rounding`)
         self.epochs = 0
@@ -86,7 +87,7 @@ class Coordinates:
             reads -= count
             mass = float(self.alpha.sum())
             count, largest, smallest, moved, steps = _core.descent_epoch(
-                problem.matrix, active, count, problem.sign, self.upper, self.diag, self.norms, self.feature,
+                problem.matrix, active, count, problem.sign, self.target, self.upper, self.diag, self.norms, self.feature,
                 self.centre, above, below, self.alpha, self.v, self._seed + self.epochs,
             )
             self.epochs += 1
@@ -110,7 +111,9 @@ class Coordinates:
 
     def value(self) -> float:
         """The dual objective that the epochs raise (with a free intercept: the penalised one)."""
-        linear = 1.0 - self.centre * self.problem.sign if self.problem.free_intercept else 1.0
+        linear = self.target if len(self.target) else np.ones(len(self.alpha))
+        if self.problem.free_intercept:
+            linear = linear - self.centre * self.problem.sign
         curve = 0.5 * (self.diag * self.alpha * self.alpha).sum() + 0.5 * float(self.v @ self.v)
         return float((linear * self.alpha).sum() - curve)
 
@@ -120,8 +123,9 @@ class Coordinates:
         a = -self.v / C
         if self.problem.free_intercept:
             a[-1] *= self.problem.bias / self.feature
-        total = mass - float(0.5 * (self.diag * self.alpha * self.alpha).sum())
-        return Cut.of(a, total / C, mass / C, (self.drift + 4 * UNIT * mass) / C, self.problem.n)
+        curve = float(0.5 * (self.diag * self.alpha * self.alpha).sum())
+        total, size = self.problem.offset(self.alpha, mass, curve)
+        return Cut.of(a, total / C, mass / C, (self.drift + 4 * UNIT * mass) / C, self.problem.hinges, size / C)
 
 
 class Descent(Certified):
@@ -146,7 +150,7 @@ class Descent(Certified):
     def rounds(self, dual: Coordinates, active: NDArray[np.int64]) -> Generator[Turn | None, None, Status | None]:
         """Epochs over the active rows, then a pass for the certificate and the next active rows."""
         problem, clock = self.problem, self.clock
-        m = np.empty(problem.n)
+        m = np.empty(problem.hinges)
         goal, rest, value = 0.1, 0, -np.inf
         for count in itertools.count(1):
             spread = yield from dual.descend(active, READS * problem.n, goal)
@@ -172,13 +176,13 @@ class Descent(Certified):
             goal = max(min(goal, 0.2 * spread), 1e-13)
             u = 1.0 - m
             idle = ((dual.alpha <= 0) & (u < -spread)) | ((dual.alpha >= dual.upper) & (u > spread))
-            active = np.flatnonzero(~idle)
+            active = np.flatnonzero(~idle.reshape(-1, problem.n).all(axis=0))
         return None
 
     def proven(self, dual: Coordinates) -> Generator[None, None, Cut]:
         """The cut of these duals; their sum is made anew when the rounding of many steps has gathered and matters."""
         cut = dual.cut()
-        if cut.drift > 4 * gamma(self.problem.n) * cut.mass and self.matters(cut):
+        if cut.drift > 4 * gamma(self.problem.hinges) * cut.mass and self.matters(cut):
             yield from dual.renew()
             cut = dual.cut()
         return cut

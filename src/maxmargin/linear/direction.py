@@ -49,19 +49,19 @@ class Directions:
         self, grad: FloatArray, found: Duals, h: float, goal: float, exact: bool
     ) -> Generator[None, None, FloatArray]:
         """p with ½‖H p + grad‖² ≤ goal; from a sample of the band unless `exact`."""
-        size = self.problem.size
+        size, band = self.problem.size, self.problem.per_sample(found.band, found.slope)
         if not self.wide:
-            return (yield from self._solve(grad, found, exact))
+            return (yield from self._solve(grad, band, exact))
         if self._factor is None or self._iterations > TIRED or h < 0.5 * self._made_at:
-            self._factor = self._sampled_factor(found) if size <= VAST else None
+            self._factor = self._sampled_factor(band) if size <= VAST else None
             self._made_at = h
             yield
-        rows = len(found.band) if exact else int(ROWS * size)
-        return (yield from self._iterate(grad, self._thin(found, rows), goal if exact else np.inf))
+        rows = len(band[0]) if exact else int(ROWS * size)
+        return (yield from self._iterate(grad, self._thin(band, rows), goal if exact else np.inf))
 
-    def _solve(self, grad: FloatArray, found: Duals, exact: bool) -> Generator[None, None, FloatArray]:
+    def _solve(self, grad: FloatArray, band: Band, exact: bool) -> Generator[None, None, FloatArray]:
         """By a factor of H in float64."""
-        band = self._thin(found, len(found.band) if exact else self._affordable())
+        band = self._thin(band, len(band[0]) if exact else self._affordable())
         ridge = 1e-12
         while True:
             H = self._matrix(band, ridge, np.float64)
@@ -95,23 +95,23 @@ class Directions:
         H[np.diag_indices(problem.size)] = diagonal + ridge * (1.0 + diagonal.max())
         return H
 
-    def _sampled_factor(self, found: Duals) -> NDArray[np.floating] | None:
+    def _sampled_factor(self, band: Band) -> NDArray[np.floating] | None:
         """The preconditioner; None (no preconditioner) where float32 cannot factor it."""
-        H = self._matrix(self._thin(found, int(SAMPLE * self.problem.size)), 1e-6, np.float32)
+        H = self._matrix(self._thin(band, int(SAMPLE * self.problem.size)), 1e-6, np.float32)
         factor, info = sl.lapack.spotrf(H.T, lower=1, overwrite_a=1, clean=0)
         return factor if info == 0 else None
 
-    def _thin(self, found: Duals, most: int) -> Band:
+    def _thin(self, band: Band, most: int) -> Band:
         """About `most` rows of the band."""
-        band, slope = found.band, found.slope
-        if len(band) <= most:
-            return band, slope
+        rows, slope = band
+        if len(rows) <= most:
+            return band
         factor = most / slope.sum()
         for _ in range(3 if self.wide else 0):  # rows that are taken for certain leave room for others
             factor *= min(4.0, most / np.minimum(1.0, factor * slope).sum())
         chance = np.minimum(1.0, factor * slope)
         chosen = np.flatnonzero(self._random.random(len(chance)) < chance)
-        return band[chosen], slope[chosen] / chance[chosen]
+        return rows[chosen], slope[chosen] / chance[chosen]
 
     def _precondition(self, r: FloatArray) -> FloatArray:
         out: FloatArray = r

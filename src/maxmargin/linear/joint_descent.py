@@ -77,7 +77,7 @@ class JointDescent:
         problem, a, b = self.problem, -self._v / self.problem.C, self._mass() / self.problem.C
         drift = self._drift / problem.C + gamma(problem.classes + 8) * b  # the last: the own class balances the others
         if not problem.free_intercept:
-            return Cut.of(a.ravel(), b, b, drift, problem.n)
+            return Cut.of(a.ravel(), b, b, drift, problem.n, b)
         excess = a[:, -1] / self._feature
         a[:, -1] = problem.bias * excess
         share = np.maximum(excess, 0.0) / self._class_weight  # of class c, to be taken for the classes that lack
@@ -87,4 +87,4 @@ class JointDescent:
         a[:, -1] = 0.0
         mass, scale = b + float(lack.sum()), 1.0 + float(share.max())  # none is taken for others beyond its weight
         drift += gamma(problem.n + problem.classes + 8) * (mass + float(lack.sum()))
-        return Cut.of(a.ravel() / scale, mass / scale, mass / scale, drift / scale, problem.n)
+        return Cut.of(a.ravel() / scale, mass / scale, mass / scale, drift / scale, problem.n, mass / scale)

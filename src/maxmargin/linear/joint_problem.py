@@ -75,7 +75,7 @@ class JointProblem(LinearProblem):
     def zeros(self) -> FloatArray:
         return np.zeros((self.n, self.classes))
 
-    def fill(self, w: FloatArray, begin: int, end: int, out: FloatArray) -> None:
+    def fill(self, w: FloatArray, begin: int, end: int, out: FloatArray, shifted: bool = True) -> None:
         W = w.reshape(self.classes, -1)
         shift = self.bias * W[:, -1] if self.bias else np.zeros(self.classes)
         _core.joint_outputs(self.matrix, np.ascontiguousarray(W[:, : self.d]), shift, begin, end, out, self.threads)

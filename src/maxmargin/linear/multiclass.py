@@ -13,21 +13,19 @@ number of threads.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin.linear.bundle import Cuts
-from maxmargin.linear.certified import FAR, LinearResult, relayed
+from maxmargin.linear.certified import FAR, LinearResult
 from maxmargin.linear.joint_descent import JointDescent
 from maxmargin.linear.joint_problem import JointProblem
 from maxmargin.linear.ocas import Ocas
 from maxmargin.linear.problem import LinearProblem, Pause
 from maxmargin.linear.rounding import UNIT, Cut, FloatArray, gamma
-from maxmargin.runtime import Status, Turn
+from maxmargin.runtime import Status
 
 BEHIND = 2.0  # the gap of descent's own bound, in units of the gap of all cuts, that counts as behind,
 CATCH_UP = 0.7  # unless it has become smaller by this factor in one turn
@@ -60,7 +58,7 @@ class CrammerSinger(Ocas):
             a = np.zeros((problem.classes, problem.d + 1))
             a[c], a[(c + 1) % problem.classes] = -sums[c], sums[c]
             mass = float(weights[c])
-            self.bundle.add(Cut.of(a.ravel(), mass, mass, gamma(problem.n + 4) * mass, problem.n))
+            self.bundle.add(Cut.of(a.ravel(), mass, mass, gamma(problem.n + 4) * mass, problem.n, mass))
 
     def _search(self, m: FloatArray, q: FloatArray, quad: float, lin: float) -> float:
         problem, C = self.problem, self.problem.C
@@ -89,7 +87,7 @@ class CrammerSinger(Ocas):
         moved = float(self.problem.weight[rows].sum())
         self._drift += gamma(2 * len(rows) + 4) * 2 * moved + 4 * UNIT * mass
         self._taken = taken
-        return Cut.of(self._a, mass, mass, self._drift, self.problem.n)
+        return Cut.of(self._a, mass, mass, self._drift, self.problem.n, mass)
 
     def _descend(self, descent: JointDescent, scores: FloatArray) -> Pause:
         """Descent's cut and point join the others. `scores` is overwritten."""
@@ -111,28 +109,3 @@ class CrammerSinger(Ocas):
         result = super().result(status)
         result.w = result.w.reshape(self.problem.classes, -1)
         return result
-
-
-class TwoClasses:
-    """The joint problem of two classes by any binary solver.
-
-    At the optimum w_1 = −w_0 = w/2, which leaves ½(½‖w‖² + 2C·hinge risk of w): half the binary problem at twice C.
-    `binary` solves that; its values are halved here.
-    """
-
-    def __init__(self, binary: Any) -> None:
-        self._binary = binary
-
-    def turns(self) -> Generator[Turn | None, None, Status | None]:
-        return relayed(self._binary.turns(), _halved)
-
-    def result(self, status: Status) -> LinearResult:
-        result: LinearResult = self._binary.result(status)
-        result.objective, result.gap, result.lower = 0.5 * result.objective, 0.5 * result.gap, 0.5 * result.lower
-        return result
-
-
-def _halved(turn: Turn | None) -> Turn | None:
-    if turn is None:
-        return None
-    return replace(turn, objective=0.5 * turn.objective, dual=0.5 * turn.dual)

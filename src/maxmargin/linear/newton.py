@@ -73,10 +73,10 @@ class Newton(Descent):
         clock.start()
         self.seed_cuts()
         w = np.zeros(problem.size) if self.start is None else self.start
-        m, q = np.zeros(problem.n), np.empty(problem.n)
+        m, q = problem.zeros(), np.empty(problem.hinges)
         if w.any():
             yield from problem.outputs(w, m)
-        alpha, total = np.zeros(problem.n), Sum(problem)
+        alpha, total = np.zeros(problem.hinges), Sum(problem)
         a = total.a
         path: FloatArray | None = None
         step, rest, best = 0.0, 0, np.inf
@@ -98,7 +98,8 @@ class Newton(Descent):
             if self._near(rounding, step):
                 spread = yield from self._polish(alpha, total, found, w)
                 clock.lap("polish")
-                if (spread <= EASY or rest >= 4) and not problem.free_intercept:
+                easy = spread <= EASY and problem.shift is None  # errors of regression may be far smaller than its targets
+                if (easy or rest >= 4) and not problem.free_intercept:
                     return (yield from self.rounds(self._duals_of(), np.arange(problem.n)))
             carried = not self.best.settled
             done = yield from self.report(step=step, rounding=self.h)
@@ -115,7 +116,7 @@ class Newton(Descent):
             exact = self._exact(rounding)
             p = yield from self._directions.direction(grad, found, self.h, 0.1 * self.tol * self.objective, exact)
             clock.lap("direction")
-            yield from problem.outputs(p, q)
+            yield from problem.outputs(p, q, shifted=False)
             clock.lap("outputs")
             if self.h > 0:
                 path = alpha.copy() if path is None else path
@@ -135,7 +136,7 @@ class Newton(Descent):
         rows = max(problem.n // 16, SAMPLED * problem.size)
         if rows > problem.n // 4:
             return
-        weighty = np.flatnonzero(problem.weight)
+        weighty = np.flatnonzero(problem.weight[: problem.n])
         part = problem.subset(np.sort(self._random.choice(weighty, min(rows, len(weighty)), replace=False)))
         if len(np.unique(part.sign)) < 2:
             return
@@ -150,13 +151,14 @@ class Newton(Descent):
         """The duals that the last step promised are a cut as well, and the better one while h still falls."""
         problem = self.problem
         if not len(self._promised):
-            self._promised = np.zeros(problem.n)
+            self._promised = np.zeros(problem.hinges)
         move = path - self._promised
         rows = np.flatnonzero(np.abs(move) > lazy * problem.weight)
         self._promised[rows] = path[rows]
         mass = float(self._promised.sum())
         yield from self._promise.move(rows, (problem.sign * move)[rows], mass)
-        self.bound(self._promise.cut(mass, mass))
+        offset, size = problem.offset(self._promised, mass, 0.0)
+        self.bound(self._promise.cut(offset, mass, size))
 
     def _exact(self, rounding: float) -> bool:
         """Whether what a sample of the band leaves out would show in the gap."""
@@ -180,7 +182,8 @@ class Newton(Descent):
         problem, dual = self.problem, self._duals_of()
         dual.place(alpha, total, float(w[-1]))
         near = found.band[4 * self.h * found.slope >= NEAR * problem.weight[found.band]]
-        spread = yield from dual.descend(near, 0.25 * problem.n, 1e-3)
+        rows, _ = problem.per_sample(near, np.ones(len(near)))
+        spread = yield from dual.descend(rows, 0.25 * problem.n, 1e-3)
         self.bound((yield from self.proven(dual)))
         return spread
 

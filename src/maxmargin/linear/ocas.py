@@ -37,7 +37,7 @@ class Ocas(Certified):
         super().__init__(problem, tol, known, start)
         self.optimised = optimised
         self.mix = mix if optimised else 1.0
-        self._alpha, self._sum = np.zeros(problem.n), Sum(problem)  # of the last cut
+        self._alpha, self._sum = np.zeros(problem.hinges), Sum(problem)  # of the last cut
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
         problem, clock = self.problem, self.clock

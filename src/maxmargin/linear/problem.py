@@ -1,9 +1,13 @@
 """The linear problem that every solver of this folder shares, and its passes over the samples.
 
-    minimise over w, b    ½‖w‖² + C · R(w, b),     R(w, b) = Σ_i weight_i · loss(m_i),   m_i = sign_i (⟨x_i, w⟩ + b)
+    minimise over w, b   ½‖w‖² + C · R(w, b),    R(w, b) = Σ_i weight_i · loss(m_i),    m_i = sign_i (⟨x_i, w⟩ + b) + shift_i
 
     hinge           loss(m) = max(0, 1 − m)
     squared_hinge   loss(m) = max(0, 1 − m)²
+
+Classification has one hinge per sample and no shift. Regression has two: max(0, |y − f| − ε) is the sum of the hinges with
+signs ±1 and shifts 1 + ε ∓ y (of the squares too: one of the two is 0). The second hinges of all samples follow the first,
+so what is kept per hinge (margins, duals, sign, weight, shift) has 2n entries and samples are read once for both.
 
 The intercept is coordinate d of one vector w of length `size`: a constant feature `bias` (0: there is none), either
 penalised like the rest or, by default, free. A cut (a, b) says R(w) ≥ ⟨a, w⟩ + b for every w; it does not depend on C.
@@ -27,6 +31,7 @@ from maxmargin.linear.rounding import NONE, UNIT, Bounds, Cut, FloatArray, gamma
 Pause = Generator[None, None, None]
 
 BLOCK = 1 << 25  # stored values per native call: some 10 ms from memory, under a second from a disk
+NOTHING = np.empty(0)
 HUGE = 150  # decimal digits of products whose squares are finite, with room for sums of them
 
 
@@ -41,6 +46,7 @@ class Duals:
     offset: float
     risk: float
     mass: float
+    size: float = 0.0  # Σ of the sizes of what `offset` adds up
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class Extent:
 
 @dataclass
 class LinearProblem:
-    """Samples, labels, weights and loss of one binary problem."""
+    """Samples, and per hinge its sign, weight and shift: one binary problem, or one of regression."""
 
     X: Any
     sign: FloatArray
@@ -70,6 +76,8 @@ class LinearProblem:
     penalised: bool = False
     threads: int = 1
     centre: FloatArray | None = None  # X holds the user's samples less this; only with a free intercept
+    shift: FloatArray | None = None
+    level: float = 0.0  # the shifts are those of the user's targets less this; only with a free intercept
     extent: Extent | None = field(default=None, repr=False)  # measured when not given
     matrix: _core.Matrix = field(init=False, repr=False)
     passes: float = field(init=False, default=0.0)  # over X by `outputs`, and the seconds they took
@@ -81,10 +89,11 @@ class LinearProblem:
         self.weight = np.ascontiguousarray(self.weight, dtype=np.float64)
         if self.extent is None:
             self.extent = Extent.of(self.matrix, self.d, self.threads)
+        self._farthest = 0.0 if self.shift is None else float(np.abs(self.shift).max(initial=0.0))
         strength, size = self.C * float(self.weight.sum()), max(self.extent.norm, self.bias)
         # The largest sums are C·Σ alpha_i x_i; duals of the squared loss grow with the margins, up to √(2C Σ weight)·‖x‖.
         powers = (1.5, 2.0) if self.loss == "squared_hinge" else (1.0, 1.0)
-        if not powers[0] * np.log10(max(strength, 1.0)) + powers[1] * np.log10(max(size, 1.0)) < HUGE:
+        if not powers[0] * np.log10(max(strength * (1 + self._farthest), 1.0)) + powers[1] * np.log10(max(size, 1.0)) < HUGE:
             raise ValueError(
                 f"X has values up to {self.extent.columns.max(initial=0.0):g} and C times the sum of the weights is "
                 f"{strength:g}: their products overflow float64. Scale the features (StandardScaler), or lower C"
@@ -93,6 +102,11 @@ class LinearProblem:
     @property
     def n(self) -> int:
         return int(self.X.shape[0])
+
+    @property
+    def hinges(self) -> int:
+        """n, or 2n."""
+        return len(self.sign)
 
     @property
     def d(self) -> int:
@@ -117,7 +131,7 @@ class LinearProblem:
         largest, length = self._reach()
         if not self.free_intercept:
             return Bounds(self.C, largest, length)
-        return Bounds(self.C, largest, length, self.free, self._intercepts(), self.bias, self._lightest())
+        return Bounds(self.C, largest, length, self.free, self._intercepts(), self.bias, self._lightest(), self._depth())
 
     def _reach(self) -> tuple[FloatArray, float]:
         """How far one unit of dual moves a cut: per coordinate (free ones: 0), and in norm."""
@@ -133,16 +147,36 @@ class LinearProblem:
     def _lightest(self) -> float:
         return min(float(self.weight[self.sign > 0].sum()), float(self.weight[self.sign < 0].sum()))
 
+    def _depth(self) -> float:
+        """How far below 0 the offset of a cut that takes all hinges of one sign to their weights lies, per unit of dual."""
+        if self.shift is None:
+            return 0.0
+        return max(0.0, float(self.shift.max(initial=0.0)) - 1 + (0.25 if self.loss == "squared_hinge" else 0.0))
+
     @property
     def stored(self) -> int:
         """Values that one pass reads."""
         return int(self.X.nnz) if hasattr(self.X, "nnz") else self.n * self.d
 
     def subset(self, rows: NDArray[np.int64]) -> LinearProblem:
-        """The same problem on some rows, C raised so that the risk keeps its scale."""
-        weight = self.weight[rows]
+        """The same problem on some samples, C raised so that the risk keeps its scale."""
+        some = rows if self.hinges == self.n else np.concatenate([rows, rows + self.n])
+        weight = self.weight[some]
         scale = float(self.weight.sum() / weight.sum())
-        return replace(self, X=self.X[rows], sign=self.sign[rows], weight=weight, C=self.C * scale)
+        shift = None if self.shift is None else self.shift[some]
+        return replace(self, X=self.X[rows], sign=self.sign[some], weight=weight, shift=shift, C=self.C * scale)
+
+    def samples(self, hinges: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The sample of each of these hinges."""
+        return hinges if self.hinges == self.n else np.where(hinges >= self.n, hinges - self.n, hinges)
+
+    def per_sample(self, hinges: NDArray[np.int64], slope: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
+        """The samples of these hinges, each once, with the sum of what belongs to its hinges."""
+        if self.hinges == self.n:
+            return hinges, slope
+        total: FloatArray = np.bincount(self.samples(hinges), slope, self.n).astype(np.float64)
+        rows = np.flatnonzero(total)
+        return rows, total[rows]
 
     def inner(self, u: FloatArray, v: FloatArray) -> float:
         """The regulariser's inner product: a free intercept does not count."""
@@ -150,37 +184,50 @@ class LinearProblem:
 
     def zeros(self) -> FloatArray:
         """The margins of w = 0."""
-        return np.zeros(self.n)
+        return np.zeros(self.hinges) if self.shift is None else self.shift.copy()
 
     def rows_per_call(self) -> int:
         return max(1, BLOCK * self.n // max(self.stored, 1))
 
-    def outputs(self, w: FloatArray, out: FloatArray) -> Pause:
-        """Margins of w into `out`: the one full pass of an iteration. Pauses between blocks of rows."""
+    def outputs(self, w: FloatArray, out: FloatArray, *, shifted: bool = True) -> Pause:
+        """Margins of w into `out`, or (not `shifted`) by how much a step w changes them: the one full pass of an iteration.
+
+        Pauses between blocks of rows.
+        """
         step = self.rows_per_call()
         for begin in range(0, self.n, step):
             end = min(self.n, begin + step)
             start = time.perf_counter()
-            self.fill(w, begin, end, out)
+            self.fill(w, begin, end, out, shifted)
             self.pass_seconds += time.perf_counter() - start
             self.passes += (end - begin) / self.n
             if end < self.n:
                 yield
 
-    def fill(self, w: FloatArray, begin: int, end: int, out: FloatArray) -> None:
+    def fill(self, w: FloatArray, begin: int, end: int, out: FloatArray, shifted: bool = True) -> None:
         """Margins of the rows from begin to end."""
-        shift = float(self.bias * w[-1]) if self.bias else 0.0
+        intercept = float(self.bias * w[-1]) if self.bias else 0.0
         weights = np.ascontiguousarray(w[: self.d])
-        _core.linear_outputs(self.matrix, weights, shift, self.sign, begin, end, out, self.threads)
+        shift = NOTHING if self.shift is None or not shifted else self.shift
+        _core.linear_outputs(self.matrix, weights, intercept, self.sign, shift, begin, end, out, self.threads)
 
     def duals(self, alpha: FloatArray, m: FloatArray, other: FloatArray | None = None, mix: float = 0.0,
               h: float = 0.0, lazy: float = 0.0, path: FloatArray | None = None) -> Duals:
         """Set alpha to the duals at margins (1 − mix)·m + mix·other, of the hinge rounded over h; skip small moves."""
         second = m if other is None else other
-        guess = np.empty(0) if path is None else path
-        return Duals(
+        guess = NOTHING if path is None else path
+        found = Duals(
             *_core.linear_duals(self.loss, h, lazy, m, second, mix, self.weight, self.sign, guess, alpha, self.threads)
         )
+        found.offset, found.size = self.offset(alpha, found.mass, found.mass - found.offset)
+        return found
+
+    def offset(self, alpha: FloatArray, mass: float, curve: float) -> tuple[float, float]:
+        """b = Σ alpha_i (1 − shift_i) − curve of the cut of alpha, and the sum of the sizes of its terms."""
+        if self.shift is None:
+            return mass - curve, mass + abs(curve)
+        # A shift is two sums of numbers up to 3 + |shift|, rounded (the estimator measures targets in units of their size).
+        return mass - float(alpha @ self.shift) - curve, float(alpha @ (4 + 2 * np.abs(self.shift))) + abs(curve)
 
     def add(self, a: FloatArray, rows: NDArray[np.int64], delta: FloatArray) -> Generator[None, None, int]:
         """a ← a − Σ delta_i x̃_i: move a cut by the duals that changed. Returns the additions a term may go through."""
@@ -188,7 +235,7 @@ class LinearProblem:
         total = np.zeros(self.d)
         for begin in range(0, len(rows), step):
             part = slice(begin, begin + step)
-            depth += _core.linear_add_rows(self.matrix, rows[part], delta[part], total, self.threads)
+            depth += _core.linear_add_rows(self.matrix, self.samples(rows[part]), delta[part], total, self.threads)
             if begin + step < len(rows):
                 yield
         a[: self.d] -= total
@@ -209,14 +256,16 @@ class LinearProblem:
 
     def support(self, m: FloatArray, width: float) -> int:
         """Samples with a positive loss or within `width` of the margin."""
-        return int(np.count_nonzero((m <= 1 + width) & (self.weight > 0)))
+        near = (m <= 1 + width) & (self.weight > 0)
+        return int(np.count_nonzero(near.reshape(-1, self.n).any(axis=0)))
 
     def published(self, w: FloatArray) -> FloatArray:
-        """w with the intercept that the user gets: the one for samples that `centre` was not taken from, rounded once."""
-        if self.centre is None:
+        """w with the intercept that the user gets: for samples less no `centre`, targets less no `level`, rounded once."""
+        if self.centre is None and not self.level:
             return w
         out: FloatArray = w.copy()
-        out[-1] = exact_dot(w[:-1], self.centre, intercept_of(w, self.centre, self.bias)) / self.bias
+        published = intercept_of(w, self.centre, self.bias, self.level)
+        out[-1] = exact_dot(w[:-1], self.centre, published, -self.level) / self.bias
         return out
 
     def off(self, w: FloatArray) -> float:
@@ -224,11 +273,12 @@ class LinearProblem:
         largest, length = self._reach()
         seen = without(w, self.free)
         reach = min(float(np.abs(seen) @ largest), float(np.sqrt(seen @ seen)) * length)
-        return gamma(self.d + 8) * (1 + reach + float(np.abs(w[self.free]).max(initial=0.0)) * self.bias)
+        intercept = float(np.abs(w[self.free]).max(initial=0.0)) * self.bias
+        return gamma(self.d + 8) * (1 + reach + intercept + 2 * self._farthest)
 
     def doubt(self, w: FloatArray, m: FloatArray, risk: float) -> float:
         """How far rounding can have taken the objective of w from its true value, m and risk being freshly computed."""
-        risks = self._risk_doubt(m, self.off(w)) + gamma(self.n + 8) * risk
+        risks = self._risk_doubt(m, self.off(w)) + gamma(self.hinges + 8) * risk
         return self.C * risks + gamma(self.size + 8) * self.inner(w, w)
 
     def _risk_doubt(self, m: FloatArray, off: float) -> float:
@@ -240,19 +290,21 @@ class LinearProblem:
         return off * float(self.weight[near] @ (2 * np.maximum(u[near], 0.0) + off))
 
 
-def intercept_of(w: FloatArray, centre: FloatArray, bias: float) -> float:
-    """The intercept for samples that `centre` has not been taken from."""
-    return -exact_dot(w[:-1], centre, -bias * float(w[-1]))
+def intercept_of(w: FloatArray, centre: FloatArray | None, bias: float, level: float = 0.0) -> float:
+    """The intercept for samples that `centre` and targets that `level` has not been taken from."""
+    return -exact_dot(w[:-1], centre, -bias * float(w[-1]), -level)
 
 
-def exact_dot(u: FloatArray, v: FloatArray, plus: float) -> float:
-    """Σ u_j v_j + plus, rounded once: each product is split into two floats that add up to it (Dekker 1971)."""
+def exact_dot(u: FloatArray, v: FloatArray | None, *plus: float) -> float:
+    """Σ u_j v_j (v None: 0) + Σ plus, rounded once: a product is split into two floats that add up to it (Dekker 1971)."""
+    if v is None:
+        return math.fsum(plus)
     high = 134217729.0  # 2²⁷ + 1: splits 53 bits in two halves
     product = u * v
     u_high, v_high = (high * x - (high * x - x) for x in (u, v))
     u_low, v_low = u - u_high, v - v_high
     rest = ((u_high * v_high - product) + u_high * v_low + u_low * v_high) + u_low * v_low
-    return math.fsum([*product, *rest, plus])
+    return math.fsum([*product, *rest, *plus])
 
 
 class Sum:
@@ -280,5 +332,5 @@ class Sum:
         """Whether a new sum of these duals would be much nearer to the truth."""
         return self.drift > 4 * self._fresh * mass
 
-    def cut(self, offset: float, mass: float) -> Cut:
-        return Cut.of(self.a, offset, mass, self.drift, self.problem.n)
+    def cut(self, offset: float, mass: float, size: float) -> Cut:
+        return Cut.of(self.a, offset, mass, self.drift, self.problem.hinges, size)

@@ -17,7 +17,8 @@ not known better than that.
 A free intercept has no minimum unless the true cut's component there is 0. What may be left of it (`astray`, in units of
 alpha) is made up for by a share of the samples of one class, each taken to its bound: at most astray more dual, and a
 mixture that is too heavy by astray / (weight of the lightest class), for which s makes room. For K classes with an
-intercept each a chain of classes does it, with at most K·astray.
+intercept each a chain of classes does it, with at most K·astray. (In regression the hinges of one sign are a class; what
+its cut takes from b is at most astray·depth.)
 """
 
 from __future__ import annotations
@@ -62,9 +63,9 @@ class Cut:
     drift: float
 
     @classmethod
-    def of(cls, a: FloatArray, b: float, mass: float, drift: float, terms: int) -> Cut:
-        """From a sum b = mass − (what the squared loss subtracts) over `terms` samples."""
-        return cls(a, b - gamma(terms + 8) * (mass + abs(mass - b)), mass, drift)
+    def of(cls, a: FloatArray, b: float, mass: float, drift: float, terms: int, size: float) -> Cut:
+        """From a sum b over `terms` hinges whose terms have sizes that add up to `size`."""
+        return cls(a, b - gamma(terms + 8) * size, mass, drift)
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class Bounds:
     intercepts: int = 0  # how many coordinates are free
     bias: float = 1.0
     lightest: float = np.inf  # weight of the lightest class
+    depth: float = 0.0  # of the class cut's offset below 0, per unit of dual
 
     def lower(self, a: FloatArray, b: float, drift: float) -> float:
         """No w has an objective below this. At least 0."""
@@ -85,6 +87,7 @@ class Bounds:
         if self.intercepts:
             astray = self.intercepts * (float(np.abs(a[self.free]).sum()) / self.bias + self.intercepts * drift)
             error, over = error + astray, over + astray / self.lightest
+            b -= astray * self.depth
         seen = without(a, self.free)
         square = float(seen @ seen) + 2 * error * self.across(seen)
         square += error * error * min(float(self.largest @ self.largest), self.length**2)

@@ -26,8 +26,8 @@ def save(model: Any, path: str | os.PathLike[str], *, format: str = "maxmargin")
         Functions (a kernel or callback given as one) cannot be saved.
     path : file name
     format : {"maxmargin", "libsvm", "liblinear"}, default="maxmargin"
-        "libsvm" is for SVC, NuSVC, SVR, NuSVR and OneClassSVM, "liblinear" for LinearSVC: their programs read the file.
-        It has what predicts and nothing else.
+        "libsvm" is for SVC, NuSVC, SVR, NuSVR and OneClassSVM, "liblinear" for LinearSVC and LinearSVR: their
+        programs read the file. It has what predicts and nothing else.
 
     Examples
     --------

@@ -22,7 +22,7 @@ from maxmargin.divide.clustering import Centers
 from maxmargin.divide.early import Router
 from maxmargin.estimators._divided import Divided
 from maxmargin.estimators.budget import BudgetSVC
-from maxmargin.estimators.linear import LinearSVC
+from maxmargin.estimators.linear import LinearSVC, LinearSVR
 from maxmargin.estimators.oneclass import OneClassSVM
 from maxmargin.problem.kernels import Kernel
 
@@ -108,8 +108,8 @@ def _votes(g: Graph, pair: str, n_classes: int) -> tuple[str, str]:
 
 def _decisions(model: Any, g: Graph, x: str) -> str:
     """Decision values (n × problems)."""
-    if isinstance(model, LinearSVC):
-        return g.op("Add", g.op("MatMul", x, g.constant(model.coef_.T)), g.constant(model.intercept_))
+    if isinstance(model, (LinearSVC, LinearSVR)):
+        return g.op("Add", g.op("MatMul", x, g.constant(np.atleast_2d(model.coef_).T)), g.constant(model.intercept_))
     if isinstance(model, BudgetSVC):
         values = kernel_values(g, x, model.support_vectors_, Kernel("rbf", float(model.gamma_)))
         return _affine(g, values, model.dual_coef_, model.intercept_)

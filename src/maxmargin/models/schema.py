@@ -22,7 +22,7 @@ from maxmargin.divide.clustering import Centers
 from maxmargin.divide.early import Committee, Router
 from maxmargin.estimators.budget import BudgetSVC
 from maxmargin.estimators.dc import DCSVC, DCSVR
-from maxmargin.estimators.linear import LinearSVC
+from maxmargin.estimators.linear import LinearSVC, LinearSVR
 from maxmargin.estimators.oneclass import OneClassSVM
 from maxmargin.estimators.svc import SVC, NuSVC
 from maxmargin.estimators.svr import SVR, NuSVR
@@ -224,9 +224,21 @@ def _centers(c: Check, centers: Any, depth: int) -> None:
 
 
 def _linear(c: Check) -> None:
-    s, classes = c.state, _classes(c)
+    classes = _classes(c)
     c.size["r"] = 1 if classes == 2 else classes
-    c.array("coef_", s["coef_"], ("<f8",), "r", "d")
+    c.array("coef_", c.state["coef_"], ("<f8",), "r", "d")
+    _linear_rest(c)
+
+
+def _linear_regressor(c: Check) -> None:
+    c.size["r"] = 1
+    c.array("coef_", c.state["coef_"], ("<f8",), "d")
+    _linear_rest(c)
+
+
+def _linear_rest(c: Check) -> None:
+    """Intercepts and what a warm start goes on from."""
+    s = c.state
     c.array("intercept_", s["intercept_"], ("<f8",), "r")
     if s.get("_memory") is None:
         return
@@ -349,6 +361,7 @@ MACHINES = {
         Machine(DCSVC, _divided_classifier, _SUPPORT | _LEVELS | {"classes_"}, _OF_KERNEL | {"class_weight_"}),
         Machine(DCSVR, _divided_regressor, _SUPPORT | _LEVELS, _OF_KERNEL),
         Machine(LinearSVC, _linear, {"coef_", "intercept_", "classes_"}, {"lower_bound_", "_memory"}),
+        Machine(LinearSVR, _linear_regressor, {"coef_", "intercept_"}, {"lower_bound_", "_memory"}),
         Machine(
             BudgetSVC,
             _budget,

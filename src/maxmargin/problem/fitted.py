@@ -35,7 +35,8 @@ def certify_fit(estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike 
     ----------
     estimator : fitted machine, of ours or of scikit-learn's
         SVC and NuSVC of any number of classes, SVR, NuSVR, OneClassSVM, DCSVC, DCSVR (a level of divide and conquer is
-        judged as an answer to the whole problem, with all its support vectors), LinearSVC (one-vs-rest).
+        judged as an answer to the whole problem, with all its support vectors), LinearSVC (one-vs-rest),
+        LinearSVR.
     X, y, sample_weight
         Those of its fit. Class weights are factors of the samples in every problem (LIBLINEAR, with several classes,
         weighs a class's samples in its own problem only: that is another objective).
@@ -69,7 +70,8 @@ def certify_fit(estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike 
                 "support_ to them and the parameters to those of the training, or fit again"
             )
         return _total([*_kernel_certificates(estimator, X, y, weight)])
-    if hasattr(estimator, "coef_") and hasattr(estimator, "classes_") and "C" in estimator.get_params(deep=False):
+    params = estimator.get_params(deep=False)
+    if hasattr(estimator, "coef_") and "C" in params and (hasattr(estimator, "classes_") or "epsilon" in params):
         return _total([*_linear_certificates(estimator, X, y, weight)])
     name = type(estimator).__name__
     reason = (
@@ -207,25 +209,43 @@ def _kernel_of(estimator: Any, params: dict[str, Any], X: Any, weight: FloatArra
 
 
 def _linear_certificates(estimator: Any, X: Any, y: Any, weight: FloatArray) -> Iterator[Certificate]:
-    """One problem per class (two classes: one), ½‖w‖² + Σ upper·loss(1 − s(⟨x, w⟩ + b))."""
-    params, classes = estimator.get_params(deep=False), estimator.classes_
-    if params.get("multi_class", "ovr") != "ovr" and len(classes) > 2:
-        raise ValueError("certify_fit judges LinearSVC's multi_class='ovr', not the joint problem of 'crammer_singer'")
-    if params.get("penalty", "l2") != "l2":
-        raise ValueError(f"certify_fit judges LinearSVC's penalty='l2', not penalty={params['penalty']!r}")
-    label = _class_numbers(estimator, y)
-    upper = params["C"] * weight * _class_factors(params.get("class_weight"), classes, label, weight)[label]
+    """One problem per class (two classes: one), ½‖w‖² + Σ upper·loss(t − s(⟨x, w⟩ + b)), t = 1.
+
+    Regression: each sample twice, s = ±1 and t = ±y − ε.
+    """
+    params = estimator.get_params(deep=False)
     scaling = params.get("intercept_scaling", 1.0) if params.get("fit_intercept", True) else 0.0
     x = X.astype(np.float64)
     if scaling:
         constant = np.full((x.shape[0], 1), scaling)
         x = sp.hstack([x, constant], format="csr") if sp.issparse(x) else np.hstack([x, constant])
     weights = np.atleast_2d(estimator.coef_)
-    for k, (w, b) in enumerate(zip(weights, np.broadcast_to(estimator.intercept_, len(weights)))):
-        positive = 1 if len(classes) == 2 else k
-        sign = np.where(label == positive, 1.0, -1.0)
+    squared = str(params["loss"]).startswith("squared")
+    if hasattr(estimator, "classes_"):
+        problems = _one_against_rest(estimator, params, y, weight)
+    else:
+        t, one = np.asarray(y, np.float64).ravel(), np.ones(len(weight))
+        x = sp.vstack([x, x], format="csr") if sp.issparse(x) else np.vstack([x, x])
+        target = np.concatenate([t, -t]) - params["epsilon"]
+        problems = iter([(np.concatenate([one, -one]), np.tile(params["C"] * weight, 2), target)])
+    for w, b, (sign, upper, target) in zip(weights, np.broadcast_to(estimator.intercept_, len(weights)), problems):
         point = np.append(w, b / scaling) if scaling else np.asarray(w, np.float64)
-        yield _judged_weights(x, sign, upper, point, float(b), params["loss"] == "squared_hinge", free=scaling is None)
+        yield _judged_weights(x, sign, upper, target, point, float(b), squared, free=scaling is None)
+
+
+def _one_against_rest(
+    estimator: Any, params: dict[str, Any], y: Any, weight: FloatArray
+) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+    """(signs, upper bounds, targets) of each problem of LinearSVC."""
+    classes = estimator.classes_
+    if params.get("multi_class", "ovr") != "ovr" and len(classes) > 2:
+        raise ValueError("certify_fit judges LinearSVC's multi_class='ovr', not the joint problem of 'crammer_singer'")
+    if params.get("penalty", "l2") != "l2":
+        raise ValueError(f"certify_fit judges LinearSVC's penalty='l2', not penalty={params['penalty']!r}")
+    label = _class_numbers(estimator, y)
+    upper = params["C"] * weight * _class_factors(params.get("class_weight"), classes, label, weight)[label]
+    for positive in [1] if len(classes) == 2 else range(len(classes)):
+        yield np.where(label == positive, 1.0, -1.0), upper, np.ones(len(weight))
 
 
 def _class_factors(class_weight: Any, classes: NDArray[Any], label: IntArray, weight: FloatArray) -> FloatArray:
@@ -238,10 +258,10 @@ def _class_factors(class_weight: Any, classes: NDArray[Any], label: IntArray, we
 
 
 def _judged_weights(
-    x: Any, sign: FloatArray, upper: FloatArray, point: FloatArray, b: float, squared: bool, free: bool
+    x: Any, sign: FloatArray, upper: FloatArray, target: FloatArray, point: FloatArray, b: float, squared: bool, free: bool
 ) -> Certificate:
     """Weights against the best alpha found; `x` has the constant feature of a penalised intercept."""
-    short = np.maximum(1 - sign * (np.asarray(x @ point).ravel() + (b if free else 0.0)), 0)
+    short = np.maximum(target - sign * (np.asarray(x @ point).ravel() + (b if free else 0.0)), 0)
     primal = float(0.5 * point @ point + upper @ (short**2 if squared else short))
     counted = upper > 0
     z, top = x[counted], (np.full(int(counted.sum()), np.inf) if squared else upper[counted])
@@ -251,7 +271,7 @@ def _judged_weights(
     if free:
         most = np.where(np.isfinite(top), top, 1e3 * max(1.0, float(start.max(initial=0))))
         repair = formulations.c_svc(s, most).repaired
-    alpha, dual = _lower_bound(z, s, top, ridge, start, repair, free)
+    alpha, dual = _lower_bound(z, s, target[counted], top, ridge, start, repair, free)
     return Certificate(
         bounds=float(np.maximum(np.maximum(-alpha, alpha - top), 0).max(initial=0)),
         equality=abs(float(s @ alpha)) if free else 0.0,
@@ -261,17 +281,17 @@ def _judged_weights(
 
 
 def _lower_bound(
-    z: Any, s: FloatArray, top: FloatArray, ridge: FloatArray, start: FloatArray,
+    z: Any, s: FloatArray, t: FloatArray, top: FloatArray, ridge: FloatArray, start: FloatArray,
     repair: Callable[[FloatArray], FloatArray], free: bool,
 ) -> tuple[FloatArray, float]:  # fmt: skip
-    """max Σa − ½‖zᵀ(s∘a)‖² − ½ Σ ridge a² over 0 ≤ a ≤ top, with Σ s a = 0 if free, by L-BFGS-B from `start`."""
+    """max Σta − ½‖zᵀ(s∘a)‖² − ½ Σ ridge a² over 0 ≤ a ≤ top, with Σ s a = 0 if free, by L-BFGS-B from `start`."""
     from scipy.optimize import minimize
 
     def value(a: FloatArray, pull: float = 0.0) -> tuple[float, FloatArray]:
         w = np.asarray(z.T @ (s * a)).ravel()
         off = float(s @ a)
-        loss = 0.5 * float(w @ w) + 0.5 * float(ridge @ a**2) - float(a.sum()) + 0.5 * pull * off**2
-        return loss, s * np.asarray(z @ w).ravel() + ridge * a - 1 + pull * off * s
+        loss = 0.5 * float(w @ w) + 0.5 * float(ridge @ a**2) - float(t @ a) + 0.5 * pull * off**2
+        return loss, s * np.asarray(z @ w).ravel() + ridge * a - t + pull * off * s
 
     norms = np.asarray(z.multiply(z).sum(axis=1)).ravel() if sp.issparse(z) else np.square(z).sum(axis=1)
     pull = 10 * float(norms.mean()) if free else 0.0

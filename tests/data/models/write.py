@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import maxmargin
-from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, NuSVC, NuSVR, OneClassSVM
+from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from maxmargin.models.container import VERSION
 
 MODELS = {
@@ -25,6 +25,7 @@ MODELS = {
     "DCSVC": DCSVC(stop_level=1, levels=1, sample_size=20, fit_intercept=True, random_state=0),
     "DCSVR": DCSVR(stop_level=1, levels=1, sample_size=20, epsilon=0.3, predict_with="bcm", random_state=0),
     "LinearSVC": LinearSVC(warm_start=True, solver="ocas", tol=0.2),
+    "LinearSVR": LinearSVR(warm_start=True, solver="ocas", epsilon=0.3, tol=0.2),
     "BudgetSVC": BudgetSVC(budget=8, random_state=0),
 }
 
@@ -44,7 +45,7 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     expected = {"points": points.tolist(), "answers": {}, "report": {}}
     for name, model in MODELS.items():
-        target = y.astype(float) if name in ("SVR", "NuSVR", "DCSVR") else np.array(["a", "b", "ç"], object)[y]
+        target = y.astype(float) if name in ("SVR", "NuSVR", "DCSVR", "LinearSVR") else np.array(["a", "b", "ç"], object)[y]
         model.fit(sp.csr_matrix(X) if "sparse" in name else X, target)
         maxmargin.save(model, folder / f"{name}.mxm")
         expected["answers"][name] = answers(model, points)

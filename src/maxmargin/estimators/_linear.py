@@ -1,0 +1,246 @@
+"""What LinearSVC and LinearSVR share: samples, fits, paths, files, warm starts. The solvers are in `maxmargin.linear`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from itertools import zip_longest
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin import _core
+from maxmargin.data.libsvm import cache_libsvm
+from maxmargin.data.matrix import as_matrix, compacted, far_centre
+from maxmargin.estimators._base import (
+    FloatArray,
+    Machine,
+    check_choice,
+    check_flags,
+    check_number,
+)
+from maxmargin.estimators._labelled import Labelled
+from maxmargin.linear import SOLVERS, Extent, LinearResult, drive, intercept_of
+from maxmargin.runtime import Control, Result, Status, thread_count
+
+SMALL = 500  # rows up to which equal samples are merged: there it costs nothing and makes weights exact to the bit
+NOTHING = np.empty(0)
+
+Memory = dict[int, tuple[Any, Any]]  # problem: (cuts or None, point)
+L = TypeVar("L", bound="LinearMachine")
+
+
+class LinearMachine(Machine):
+    """A fit of weights to samples; a subclass makes problems of its targets, and its own attributes of the weights."""
+
+    C: float
+    loss: str
+    fit_intercept: bool
+    intercept_scaling: float | None
+    solver: str
+    warm_start: bool
+    n_jobs: int | None
+    random_state: Any
+    coef_: FloatArray
+    intercept_: FloatArray
+
+    def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
+        samples = self._data(data)
+        result = drive(self._solver(samples, self._recall(samples)), control)
+        attributes = self._attributes(result, samples)
+        if self.warm_start:
+            attributes["_memory"] = (self._fingerprint(samples), result.cuts)
+        return result, attributes
+
+    def path(self: L, X: Any, y: Any, Cs: Iterable[float], sample_weight: ArrayLike | None = None) -> list[L]:
+        """Fit one model per C, each starting from the one before; returns them in the order of `Cs`.
+
+        Cuts bound the loss whatever C is, so they are all kept along the path, and every model has its own
+        certificate. `max_time` and `max_iter` are limits per C. After Ctrl-C the models fitted so far are
+        returned, those of the smallest Cs; the last of them is the best one reached for its C.
+        """
+        strengths = [float(c) for c in Cs]
+        if not strengths:
+            raise ValueError("Cs is empty: give at least one value of C")
+        models = [clone(self).set_params(C=c, warm_start=False) for c in strengths]
+        for model in models:
+            model._check_parameters()
+        data = models[0]._data(Labelled.of(models[0], X, y, sample_weight))
+        checked = {name: value for name, value in vars(models[0]).items() if name.endswith("_")}
+        memory: Memory = {}
+        ascending = sorted(models, key=lambda model: model.C)  # easy problems that lead to the hard ones
+        for k, model in enumerate(ascending):
+            model.__dict__.update(checked)
+            result = drive(model._solver(data, memory), model._control())
+            model.set_params(warm_start=self.warm_start)
+            model._publish(result, **model._attributes(result, data))
+            if result.status is Status.INTERRUPTED:
+                fitted = ascending[: k + 1]
+                return [model for model in models if model in fitted]
+            memory = dict(enumerate(zip_longest(result.cuts, np.atleast_2d(result.w))))  # joint: all in one
+        return models
+
+    def fit_file(
+        self: L, path: str | os.PathLike[str], *, cache: str | os.PathLike[str] | None = None,
+        n_features: int | None = None, zero_based: bool | Literal["auto"] = "auto", dtype: DTypeLike = np.float32,
+        sample_weight: ArrayLike | None = None,
+    ) -> L:
+        """Fit to a LIBSVM text file of any size, streamed through a compact binary cache on disk.
+
+        Parameters
+        ----------
+        path : file name
+        cache : folder, optional
+            Where the cache `<name>.cache` goes; by default beside the file. It is used again while it is valid.
+        n_features, zero_based, dtype
+            As for `maxmargin.data.load`; values are kept in single precision by default.
+        sample_weight
+            As for `fit`: one weight per line of the file.
+        """
+        X, y = cache_libsvm(path, cache, n_features=n_features, zero_based=zero_based, dtype=dtype)
+        fitted: L = self.fit(X, y, sample_weight)
+        return fitted
+
+    def _check_parameters(self) -> None:
+        check_number("C", self.C, low=0, remedy="larger C fits the training data harder")
+        check_number("tol", self.tol, low=0, high=1, remedy="it is a relative duality gap, 1e-3 to 1e-8")
+        check_flags(self, "fit_intercept", "warm_start")
+        check_choice("solver", self.solver, SOLVERS)
+        check_number("intercept_scaling", self.intercept_scaling, low=0, optional=True,
+                     remedy="the size of the constant feature, or None for a free intercept")
+
+    def _read(self, given: Labelled) -> Samples:
+        """Samples that count, with whatever targets the machine has."""
+        raise NotImplementedError
+
+    def _solver(self, data: Samples, memory: Memory) -> Any:
+        """The solver of the whole fit. `memory` has what earlier fits left per problem."""
+        raise NotImplementedError
+
+    def _kind(self) -> tuple[Any, ...]:
+        """Parameters of its own that cuts depend on."""
+        raise NotImplementedError
+
+    @property
+    def _free(self) -> bool:
+        return bool(self.fit_intercept) and self.intercept_scaling is None
+
+    @property
+    def _scaling(self) -> float:
+        """The size of the constant feature."""
+        return 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
+
+    @property
+    def _seed(self) -> int:
+        return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(1 << 31))
+
+    def _data(self, given: Labelled) -> Samples:
+        """Samples in the form that the solvers take."""
+        data = self._read(given)
+        if data.X.shape[0] <= SMALL:
+            data.merge()
+        if self._free:  # a free intercept makes up for any shift
+            data.move_near_zero()
+        threads = thread_count(self.n_jobs)
+        data.X = compacted(data.X, threads)
+        data.extent = Extent.of(as_matrix(data.X), data.X.shape[1], threads)
+        return data
+
+    def _recall(self, data: Samples) -> Memory:
+        """Cuts and points per problem of the last fit, as far as they serve this one."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return {}
+        coef = np.atleast_2d(self.coef_)
+        if not np.array_equal(getattr(self, "classes_", NOTHING), data.classes) or coef.shape[1] != data.X.shape[1]:
+            return {}
+        key, cuts = getattr(self, "_memory", None) or ("", [])
+        same = bool(key) and key == self._fingerprint(data)
+        points = coef
+        if self.fit_intercept:
+            shift = 0.0 if data.centre is None else coef @ data.centre
+            points = np.hstack([coef, ((self.intercept_ + shift - data.level) / self._scaling)[:, None]])
+        return dict(enumerate(zip_longest(cuts if same else [], points.astype(np.float64))))
+
+    def _fingerprint(self, data: Samples) -> str:
+        """Cuts may be reused only where all that they depend on is the same: loss, intercept, samples, targets, weights.
+
+        Not C, which they say nothing about. The samples are those that are solved for, around their mean or not.
+        """
+        kind = (self.loss, self.fit_intercept, self.intercept_scaling, data.X.shape, *self._kind())
+        digest = hashlib.blake2b(repr(kind).encode())
+        arrays = (data.X.data, data.X.indices, data.X.indptr) if sp.issparse(data.X) else (data.X,)
+        for array in (*arrays, data.target, data.weight):
+            digest.update(repr((array.shape, array.dtype.str)).encode())
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()
+
+    def _attributes(self, result: LinearResult, data: Samples) -> dict[str, Any]:
+        """Fitted attributes that are a linear machine's own."""
+        weights = np.atleast_2d(result.w)
+        coef = np.ascontiguousarray(weights[:, : data.X.shape[1]])
+        intercept = weights[:, -1] * self._scaling if self.fit_intercept else np.zeros(len(weights))
+        if data.centre is not None or data.level:
+            intercept = np.array([intercept_of(w, data.centre, self._scaling, data.level) for w in weights])
+        return {"coef_": coef, "intercept_": np.ascontiguousarray(intercept), "lower_bound_": result.lower}
+
+    def _outputs(self, X: Any) -> FloatArray:
+        """⟨x, w⟩ + b, one row per vector of weights."""
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        matrix, ones, coef = as_matrix(X), np.ones(X.shape[0]), np.atleast_2d(self.coef_)
+        out = np.empty((len(coef), X.shape[0]))
+        threads = thread_count(self.n_jobs)
+        for k, (w, b) in enumerate(zip(coef, self.intercept_)):
+            _core.linear_outputs(matrix, np.ascontiguousarray(w), float(b), ones, NOTHING, 0, X.shape[0], out[k], threads)
+        return out
+
+
+class Samples:
+    """Validated samples, less `centre`, with numbers of classes or targets less `level`, and final weights."""
+
+    def __init__(self, X: Any, target: NDArray[Any], weight: FloatArray, classes: NDArray[Any] = NOTHING) -> None:
+        self.X, self.target, self.weight, self.classes = X, target, weight, classes
+        self.centre: FloatArray | None = None
+        self.level = 0.0
+        self.unit = 1.0  # of the targets: a power of two near their size
+        self.extent: Extent | None = None
+
+    def merge(self) -> None:
+        """Equal samples with equal targets become one with the sum of their weights, in an order that is theirs alone."""
+        X, target, weight = self.X, self.target, self.weight
+        keys: dict[tuple[float, bytes], list[int]] = {}
+        for i in range(X.shape[0]):
+            if weight[i] > 0:
+                row = X[i].tobytes() if not sp.issparse(X) else _sparse_key(X, i)
+                keys.setdefault((target[i].item(), row), []).append(i)
+        groups = [keys[key] for key in sorted(keys)]
+        first = np.array([group[0] for group in groups])
+        self.X, self.target = X[first], target[first]
+        self.weight = np.array([weight[group].sum() for group in groups])
+
+    def move_near_zero(self) -> None:
+        """Samples far from 0 leave intercept and weights almost undetermined: solve around their mean, on a copy.
+
+        In float32 only where that loses nothing: a certificate is for the samples as they are. In float64 what is
+        lost is within the allowance for rounding.
+        """
+        centre = far_centre(self.X)
+        if centre is None:
+            return
+        less = self.X - centre
+        if less.dtype == np.float32:
+            back = less - self.X  # the two parts of the difference's error (Knuth)
+            if (((self.X - (less - back)) - (centre + back)) != 0).any():
+                less = self.X.astype(np.float64) - centre.astype(np.float64)
+        self.X, self.centre = less, centre.astype(np.float64)
+
+
+def _sparse_key(X: Any, i: int) -> bytes:
+    row = slice(X.indptr[i], X.indptr[i + 1])
+    return bytes(X.indices[row].astype(np.int64).tobytes() + X.data[row].tobytes())
