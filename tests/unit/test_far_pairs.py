@@ -6,8 +6,8 @@ from scipy.spatial.distance import cdist
 
 from maxmargin import SVC, certify_fit
 from maxmargin.data.rows import distinct_rows
-from maxmargin.decomposition import rows as kernel_rows
 from maxmargin.kernel_values import Samples
+from maxmargin.kernel_values import native as kernel_rows
 from maxmargin.problem.kernels import Kernel
 
 
