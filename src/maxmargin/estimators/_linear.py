@@ -119,6 +119,9 @@ class LinearMachine(Machine):
         """Samples that count, with whatever targets the machine has."""
         raise NotImplementedError
 
+    def _measure(self, data: Samples) -> None:
+        """Choose level and unit of the targets, where they are numbers."""
+
     def _solver(self, data: Samples, memory: Memory) -> Any:
         """The solver of the whole fit. `memory` has what earlier fits left per problem."""
         raise NotImplementedError
@@ -145,6 +148,7 @@ class LinearMachine(Machine):
         data = self._read(given)
         if data.X.shape[0] <= SMALL:
             data.merge()
+        self._measure(data)
         if self._free:  # a free intercept makes up for any shift
             data.move_near_zero()
         threads = thread_count(self.n_jobs)

@@ -311,16 +311,18 @@ class LinearSVR(RegressorMixin, LinearMachine):
         return (float(self.epsilon),)
 
     def _read(self, given: Labelled) -> Samples:
-        data = Samples(given.X, given.target, given.weight)
-        counted = data.target[data.weight > 0]
+        return Samples(given.X, given.target, given.weight)
+
+    def _measure(self, data: Samples) -> None:
+        counted = data.weight > 0
+        target, weight = data.target[counted], data.weight[counted]
         if self._free:
             # Targets that fit into the tube are met exactly at its middle; else most errors are small around the median.
-            low, high = float(counted.min()), float(counted.max())
-            data.level = 0.5 * low + 0.5 * high if high - low <= 2 * self.epsilon else float(np.median(counted))
-        size = float(np.mean(np.abs(counted - data.level))) + float(self.epsilon)
+            low, high = float(target.min()), float(target.max())
+            data.level = 0.5 * low + 0.5 * high if high - low <= 2 * self.epsilon else _median(target, weight)
+        size = float(weight @ np.abs(target - data.level)) / float(weight.sum()) + float(self.epsilon)
         if 0 < size < np.inf:  # beyond 2^±200 squares would leave float64
             data.unit = 2.0 ** float(np.clip(np.round(np.log2(size)), -200, 200))
-        return data
 
     def _solver(self, data: Samples, memory: Memory) -> Any:
         squared = self.loss == "squared_epsilon_insensitive"
@@ -345,3 +347,10 @@ def check_dual(dual: Any) -> None:
     """scikit-learn's choice between two solvers, taken for its sake."""
     if not (dual == "auto" or isinstance(dual, (bool, np.bool_))):
         raise ValueError(f"dual={dual!r} must be 'auto', True or False (of no effect: every solver here works on both)")
+
+
+def _median(values: FloatArray, weight: FloatArray) -> float:
+    """Half of the weight is at or below it."""
+    order = np.argsort(values, kind="stable")
+    half = np.searchsorted(np.cumsum(weight[order]), 0.5 * float(weight.sum()))
+    return float(values[order[min(int(half), len(values) - 1)]])
