@@ -7,6 +7,9 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
 
+from distributed import KilledWorker, get_worker, wait
+from distributed.worker import thread_state
+
 from maxmargin.divide.remote import GONE, LostError, solve_order
 from maxmargin.divide.side_by_side import LOOK
 
@@ -49,23 +52,32 @@ class DaskCarrier:
                 return [GONE if ref.status in LOST else held[ref.key][0] for ref in refs]
             self._wait(unknown, LOOK, "ALL_COMPLETED")
 
-    def wait(self, refs: Sequence[Any], seconds: float) -> list[Any]:
-        self._wait(refs, seconds, "FIRST_COMPLETED")
+    def wait(self, refs: Sequence[Any], seconds: float, every: bool = False) -> list[Any]:
+        self._wait(refs, seconds, "ALL_COMPLETED" if every else "FIRST_COMPLETED")
         return [ref for ref in refs if ref.status != "pending"]
 
     def _wait(self, refs: Sequence[Any], seconds: float | None, until: str) -> None:
-        from distributed import wait
-
         with self.client.as_current(), suppress(TimeoutError, CancelledError):
             wait(list(refs), timeout=seconds, return_when=until)
 
     def get(self, ref: Any) -> Any:
-        from distributed import KilledWorker
-
         try:
             return self.client.gather(ref, direct=self.direct)
         except (CancelledError, KilledWorker, OSError) as error:
             raise LostError(str(error)) from error
+
+    def values(self, refs: Sequence[Any]) -> list[Any]:
+        """All at once, where nothing is lost; else a LostError in the place of what is."""
+        try:
+            return list(self.client.gather(list(refs), direct=self.direct)) if refs else []
+        except (CancelledError, KilledWorker, OSError):
+            return [self._value_or_loss(ref) for ref in refs]
+
+    def _value_or_loss(self, ref: Any) -> Any:
+        try:
+            return self.get(ref)
+        except LostError as lost:
+            return lost
 
     def drop(self, refs: Sequence[Any]) -> None:
         if refs and self.client.status == "running":
@@ -74,9 +86,6 @@ class DaskCarrier:
 
 def solve_until_cancelled(order: Any, rows: Any) -> Any:
     """On a worker: a task that nobody waits for any more ends after the turn that is under way."""
-    from distributed import get_worker
-    from distributed.worker import thread_state
-
     worker, key = get_worker(), thread_state.key
 
     def stopped() -> bool:

@@ -153,11 +153,13 @@ class LinearSVC(ClassifierMixin, LinearMachine):
                 "cutting planes only; use solver='auto' or 'ocas'"
             )
 
+    _problem_type: type[LinearProblem] = LinearProblem
+
     def _kind(self) -> tuple[Any, ...]:
         return (self.multi_class,)
 
     def _problem(self, data: Samples, positive: int, threads: int | None = None) -> LinearProblem:
-        return LinearProblem(
+        return self._problem_type(
             data.X, np.where(data.target == positive, 1.0, -1.0), data.weight, float(self.C), loss=self.loss,
             bias=self._scaling if self.fit_intercept else 0.0, penalised=not self._free,
             threads=threads or thread_count(self.n_jobs), centre=data.centre, extent=data.extent,

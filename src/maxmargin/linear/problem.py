@@ -19,7 +19,7 @@ import math
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,9 +82,11 @@ class LinearProblem:
     matrix: _core.Matrix = field(init=False, repr=False)
     passes: float = field(init=False, default=0.0)  # over X by `outputs`, and the seconds they took
     pass_seconds: float = field(init=False, default=0.0)
+    at_hand: ClassVar[bool] = True  # whether the rows are in this process; if not, `outputs` and `add` know where
 
     def __post_init__(self) -> None:
-        self.matrix = as_matrix(self.X)
+        if self.at_hand:
+            self.matrix = as_matrix(self.X)
         self.sign = np.ascontiguousarray(self.sign, dtype=np.float64)
         self.weight = np.ascontiguousarray(self.weight, dtype=np.float64)
         if self.extent is None:
@@ -239,10 +241,14 @@ class LinearProblem:
             if begin + step < len(rows):
                 yield
         a[: self.d] -= total
-        if self.bias:
-            a[-1] -= self.bias * float(delta.sum())
-            depth = max(depth, len(rows) if len(rows) < 128 else 24 + len(rows).bit_length())  # NumPy adds in pairs
-        return depth
+        return max(depth, self.add_bias(a, delta))
+
+    def add_bias(self, a: FloatArray, delta: FloatArray) -> int:
+        """The intercept's part of `add`: the additions that a term goes through."""
+        if not self.bias:
+            return 0
+        a[-1] -= self.bias * float(delta.sum())
+        return len(delta) if len(delta) < 128 else 24 + len(delta).bit_length()  # NumPy adds in pairs
 
     def risk(self, m: FloatArray) -> float:
         return float(_core.linear_advance(self.loss, m, m, 0.0, self.weight, self.threads))

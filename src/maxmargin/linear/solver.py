@@ -27,8 +27,11 @@ def choose(problem: LinearProblem) -> str:
     """Coordinate descent for wide data (text) and for fewer rows than features, Newton steps for the rest.
 
     Sparse rows count by their entries: where factorising the Newton matrix (d³) costs more than the pass over the rows
-    that fills it (Σ entries²), coordinate descent is ahead too.
+    that fills it (Σ entries²), coordinate descent is ahead too. Rows that are elsewhere: cutting planes, which need
+    nothing but passes over them.
     """
+    if not problem.at_hand:
+        return "ocas"
     if problem.size > WIDE or problem.n < problem.size:
         return "descent"
     entries = problem.X.nnz / problem.n if sp.issparse(problem.X) else problem.d
