@@ -31,6 +31,9 @@ def test_a_model_is_what_the_library_fits(maxmargin, folder) -> None:
 
 
 def test_defaults_are_those_of_svm_train(maxmargin, folder) -> None:
+    for words in (["-s", 3], ["-s", 3, "-t", 0]):
+        assert maxmargin("train", *words, "train.svm", "svr").code == 0
+        assert mm.load("svr").epsilon == 0.1
     assert maxmargin("train", "train.svm").code == 0
     model = mm.load(folder / "train.svm.model")
     assert (model.C, model._gamma, model.kernel, model.tol) == (1.0, 1 / 4, "rbf", 1e-3)
@@ -87,6 +90,9 @@ def test_a_kernel_matrix_in_libsvm_text(maxmargin, folder) -> None:
     ("-t 0 train.svm", "LinearSVC", "linear kernel"),
     ("-t 0 three.svm", "LinearSVC", "3 classes, one against the rest"),
     ("-t 0 --format libsvm train.svm", "SVC", "LIBSVM's format"),
+    ("-t 0 -s 3 --label price prices.csv", "LinearSVR", "linear kernel"),
+    ("-t 0 -s 1 train.svm", "NuSVC", "nu-svc with kernel linear"),
+    ("-t 0 --format liblinear train.svm", "LinearSVC", "linear kernel"),
     ("--engine dc --early --seed 1 train.svm", "DCSVC", "asked for"),
     ("--engine dc -s 3 train.svm", "DCSVR", "asked for"),
     ("--engine budget --budget 20 --epochs 2 train.svm", "BudgetSVC", "asked for"),
@@ -114,6 +120,7 @@ def test_many_rows_go_to_divide_and_conquer_and_wide_sparse_ones_get_a_hint(maxm
     ("--engine budget -t 0 train.svm m", "rbf kernel only"),
     ("--engine budget --early train.svm m", "--early has no meaning for BudgetSVC"),
     ("--engine dc --format libsvm train.svm m", "no place for models of --engine dc"),
+    ("--format liblinear train.svm m", "with a linear kernel (-t 0)"),
     ("-c -1 train.svm m", "C=-1.0 must be a number"),
     ("-g x train.svm m", "'x' is no number"),
     ("-t 7 train.svm m", "'7' is no kernel"),

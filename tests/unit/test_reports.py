@@ -64,7 +64,7 @@ def told(model, X, y=None, **options) -> Page:
 
 MACHINES = [
     mm.SVC(working_set_size=32), mm.NuSVC(nu=0.3), mm.OneClassSVM(nu=0.1), mm.SVR(), mm.NuSVR(), mm.LinearSVC(),
-    mm.DCSVC(levels=1, k=2), mm.DCSVC(stop_level=1, levels=1, k=2, random_state=0), mm.DCSVR(levels=1, k=2),
+    mm.LinearSVR(), mm.DCSVC(levels=1, k=2), mm.DCSVC(stop_level=1, levels=1, k=2, random_state=0), mm.DCSVR(levels=1, k=2),
     mm.BudgetSVC(budget=20, random_state=0),
 ]  # fmt: skip
 

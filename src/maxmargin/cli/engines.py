@@ -19,7 +19,7 @@ MACHINES: dict[str, dict[str, Any]] = {
         "nu-svr": maxmargin.NuSVR,
     },
     "dc": {"svc": maxmargin.DCSVC, "svr": maxmargin.DCSVR},
-    "linear": {"svc": maxmargin.LinearSVC},
+    "linear": {"svc": maxmargin.LinearSVC, "svr": maxmargin.LinearSVR},
     "budget": {"svc": maxmargin.BudgetSVC},
 }  # fmt: skip
 # option: (its name on the command line, parameter of the machine). LIBSVM ignores those that a machine has not.
@@ -115,8 +115,11 @@ def chosen(args: argparse.Namespace, samples: Samples, format: str = "maxmargin"
     size = f"{rows:,} rows × {features:,} features, {samples.density:.0%} not zero"
     if format == "libsvm":
         return "exact", f"{size}; only it has models in LIBSVM's format"
-    if kind == "svc" and (kernel == "linear" or format == "liblinear"):
-        return "linear", f"{size}; a linear kernel, so the weights are found directly{_rest(samples)}"
+    if kind in MACHINES["linear"] and kernel == "linear":
+        rest = _rest(samples) if kind == "svc" else ""
+        return "linear", f"{size}; a linear kernel, so the weights are found directly{rest}"
+    if format == "liblinear":
+        raise ValueError("LIBLINEAR's format is for svc and svr with a linear kernel (-t 0): choose another format")
     if kind in MACHINES["dc"] and kernel in ("rbf", "laplacian") and rows > MANY_ROWS:
         return "dc", f"{size}; above {MANY_ROWS:,} rows divide and conquer reaches the same solution sooner"
     why = f"{size}; {kind} with kernel {kernel}" + (f", at most {MANY_ROWS:,} rows" if rows <= MANY_ROWS else "")
@@ -150,6 +153,8 @@ def built(args: argparse.Namespace, engine: str, samples: Samples, console: Cons
     given: dict[str, Any] = {name: getattr(args, name) for name in (*LIBSVM, *OWN) if name != "class_weight"}
     given["shrinking"] = None if given["shrinking"] is None else bool(given["shrinking"])
     given["class_weight"] = class_weight(args.weight, samples.y, console) if args.weight else None
+    if args.machine == "svr" and args.epsilon is None:
+        given["epsilon"] = 0.1  # svm-train's; LinearSVR has LIBLINEAR's, 0
     given = {name: value for name, value in given.items() if value is not None}
     for name in sorted(set(given) - set(known)):
         if name in OWN and name != "random_state":

@@ -1,0 +1,53 @@
+"""A few rows are looked at by the short way: it finds what scikit-learn's validation finds, in every case."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_moons
+
+from maxmargin import DCSVC, SVC, SVR, BudgetSVC, LinearSVC, OneClassSVM
+from maxmargin.estimators import _base
+
+MACHINES = [SVC(), LinearSVC(), OneClassSVM(nu=0.3), SVR(), BudgetSVC(budget=10), DCSVC(levels=1, k=2)]
+X, Y = make_moons(60, noise=0.2, random_state=0)
+INPUTS = {
+    "a row": X[:1], "float32": X[:3].astype(np.float32), "columns first": np.asfortranarray(X[:5]), "every second": X[:9:2],
+    "a list": X[:2].tolist(), "whole numbers": np.array([[1, 2]]), "float16": X[:2].astype(np.float16), "1-d": X[0],
+    "three dimensions": X[None, :2], "no rows": X[:0], "three features": np.ones((2, 3)), "one feature": np.ones((2, 1)),
+    "NaN": np.array([[0.0, np.nan]]), "infinite": np.array([[np.inf, 0.0]]), "text": np.array([["a", "b"]]),
+    "other byte order": X[:2].astype(">f8"), "sparse": sp.csr_matrix(X[:4]), "a frame": pd.DataFrame(X[:2]),
+    "objects": X[:2].astype(object), "a matrix of its own": np.ma.masked_array(X[:2]), "read only": X[:2].copy(),
+}  # fmt: skip
+INPUTS["read only"].flags.writeable = False
+
+
+def outcome(model, rows):
+    """What predict gives or says."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            return "answer", np.asarray(model.predict(rows)).tolist(), [str(w.message) for w in seen]
+        except (ValueError, TypeError) as error:
+            return "error", type(error), str(error)
+
+
+@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("model", MACHINES, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("names", [False, True], ids=["plain", "names"])
+def test_the_short_way_and_the_long_way_agree(model, name, names, monkeypatch) -> None:
+    model.fit(pd.DataFrame(X, columns=["a", "b"]) if names else X, Y)
+    short = outcome(model, INPUTS[name])
+    monkeypatch.setattr(_base, "FEW_VALUES", 0)
+    assert outcome(model, INPUTS[name]) == short
+
+
+def test_the_short_way_is_taken() -> None:
+    model = SVC().fit(X, Y)
+    assert model._as_it_is(X[:1]) and not model._as_it_is(np.resize(X, (6000, 2)))
+    with pytest.raises(Exception, match="not fitted"):
+        SVC().predict(X[:1])
