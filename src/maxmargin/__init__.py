@@ -9,11 +9,12 @@ from maxmargin.estimators.svc import SVC, NuSVC
 from maxmargin.estimators.svr import SVR, NuSVR
 from maxmargin.models import load, save
 from maxmargin.models.onnx import to_onnx
+from maxmargin.patching import patch_sklearn, patched, unpatch_sklearn
 from maxmargin.problem.fitted import certify_fit
 from maxmargin.reports import report
 
 __version__ = VERSION
 __all__ = [
     "DCSVC", "DCSVR", "SVC", "SVR", "BudgetSVC", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM", "certify_fit",
-    "load", "report", "save", "to_onnx",
+    "load", "patch_sklearn", "patched", "report", "save", "to_onnx", "unpatch_sklearn",
 ]  # fmt: skip

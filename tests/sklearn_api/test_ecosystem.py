@@ -137,7 +137,7 @@ def test_sparse_with_64_bit_indices(data) -> None:
     X, y = data
     narrow, wide = sp.csr_matrix(X), sp.csr_matrix(X)
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    assert np.array_equal(SVC().fit(wide, y).dual_coef_, SVC().fit(narrow, y).dual_coef_)
+    assert (SVC().fit(wide, y).dual_coef_ != SVC().fit(narrow, y).dual_coef_).nnz == 0
 
 
 def test_fortran_order_and_integers_are_taken(data) -> None:

@@ -67,7 +67,7 @@ def test_early_prediction_asks_the_cluster_that_training_chose(form):
     gram = np.exp(-((X[:, None, :] - X[None, :, :]) ** 2).sum(-1))
     for c in np.unique(cluster):
         mine, own = cluster == c, model.support_cluster_ == c
-        coef = model.dual_coef_[0, own]
+        coef = model._dual[0, own]
         expected = gram[np.ix_(mine, model.support_[own])] @ coef + model.cluster_intercept_[c, 0]
         np.testing.assert_allclose(values[mine], expected, atol=1e-6)
     np.testing.assert_allclose(model.decision_function(form(X)[5:6]), values[5:6], atol=1e-12)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 from pathlib import Path
@@ -40,7 +41,8 @@ def test_docstring_examples(name: str) -> None:
 @pytest.mark.parametrize("name", maxmargin.__all__)
 def test_public_classes_have_an_example(name: str) -> None:
     doc = getattr(maxmargin, name).__doc__
-    assert doc and ">>> " in doc and "Parameters\n" in doc
+    assert doc and ">>> " in doc
+    assert "Parameters\n" in doc or not inspect.signature(getattr(maxmargin, name)).parameters
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

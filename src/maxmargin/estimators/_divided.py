@@ -166,7 +166,7 @@ class Divided(KernelMachine):
             return np.asarray(self._kernel_sums(X, coef) + self.intercept_)
         kernel = self._fitted_kernel
         precomputed = kernel.name == "precomputed"
-        x = self._validated(X, reset=False, **({"accept_sparse": False} if precomputed else {}))
+        x = self._given_values(X) if precomputed else self._validated(X, reset=False)
         small = x.shape[0] * self.support_vectors_.size < _WORTH_THREADS
         threads = 1 if small else thread_count(self.n_jobs)
         expansion = Expansion(kernel, self.support_vectors_, self.support_, self._precision, threads)

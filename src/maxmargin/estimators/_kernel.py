@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted, check_X_y
 
 from maxmargin.data.rows import DistinctRows, distinct_rows
 from maxmargin.decomposition.options import DualResult, Options
@@ -18,7 +18,7 @@ from maxmargin.estimators._base import Machine, check_choice, check_flags, check
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.kernel_values import GivenValues, NativeValues, Samples, Values
 from maxmargin.problem.formulations import QP, hard_margin
-from maxmargin.problem.kernels import NAMES, Kernel, checked_block, resolve_gamma, weighted_sums
+from maxmargin.problem.kernels import NAMES, Kernel, checked_block, dense64, resolve_gamma, weighted_sums
 from maxmargin.runtime import Control, Result, Status, thread_count
 
 FloatArray = NDArray[np.float64]
@@ -29,6 +29,8 @@ _ALWAYS_DOUBLE = 1000
 # γ|x|² from which on float32 distances are too rough (1 part in 2000 of the kernel value): data far from the origin in CSR,
 # or clusters far from each other.
 _FAR_OUT = 2000.0
+# Values of X (1 MB) up to which sparse samples are computed with as dense ones, which is no slower.
+_SMALL = 1 << 17
 # Multiplications in all kernel values of a fit, or of a prediction, from which on threads are used.
 _WORTH_THREADS = 10**7
 
@@ -50,8 +52,9 @@ class KernelMachine(Machine):
 
     support_: IntArray
     support_vectors_: Any
-    dual_coef_: Any
+    n_support_: IntArray
     intercept_: FloatArray
+    _objects: Any = None  # what a kernel function was fitted to, if that is no matrix of numbers
 
     def _check_parameters(self) -> None:
         if not callable(self.kernel):
@@ -70,9 +73,20 @@ class KernelMachine(Machine):
         thread_count(self.n_jobs)
 
     def _check_X(self, X: Any, y: Any = "no_validation", **kwargs: Any) -> Any:
-        """Validated samples; a precomputed Gram matrix must be square and dense."""
-        if self.kernel == "precomputed":
-            kwargs |= {"accept_sparse": False}
+        """Validated samples; a precomputed Gram matrix must be square and dense.
+
+        A kernel function may be given any objects (strings, graphs): then its Gram matrix takes their place.
+        """
+        self.__dict__.pop("_objects", None)
+        if callable(self.kernel) and not is_matrix(X):
+            self._objects = X
+            n = _num_samples(X)
+            gram = checked_block(self.kernel(X, X), (n, n))
+            if isinstance(y, str):
+                return gram
+            return gram, check_X_y(np.zeros((n, 1)), y, **kwargs)[1]
+        if self.kernel == "precomputed" and sp.issparse(X):
+            raise TypeError("Sparse precomputed kernels are not supported: give X.toarray()")
         out = self._validated(X, y, **kwargs)
         x = out[0] if isinstance(out, tuple) else out
         if self.kernel == "precomputed" and x.shape[0] != x.shape[1]:
@@ -104,7 +118,7 @@ class KernelMachine(Machine):
         check_is_fitted(self)
         kernel: Kernel = self._fitted_kernel
         if kernel.name == "precomputed":
-            x = self._validated(X, reset=False, accept_sparse=False)
+            x = self._given_values(X)
             return np.concatenate([weighted_sums(x[at][:, self.support_], coef) for at in _blocks(x.shape[0], coef)])
         x = self._validated(X, reset=False)
         out = np.zeros((len(coef), x.shape[0]))
@@ -116,11 +130,12 @@ class KernelMachine(Machine):
             return np.asarray(out.T)
         if not len(self.support_):
             return np.asarray(out.T)
-        threads = 1 if x.shape[0] * self.support_vectors_.size < _WORTH_THREADS else thread_count(self.n_jobs)
+        vectors = dense_if_small(self.support_vectors_)
+        threads = 1 if x.shape[0] * vectors.size < _WORTH_THREADS else thread_count(self.n_jobs)
         every = np.arange(len(self.support_))
-        machine = Samples(self.support_vectors_, kernel, every, self._precision, threads, room=np.inf)
+        machine = Samples(vectors, kernel, every, self._precision, threads, room=np.inf)
         coef = np.ascontiguousarray(coef)
-        for block in _row_blocks(x, sp.issparse(self.support_vectors_), self.support_vectors_.dtype):
+        for block in _row_blocks(x, sp.issparse(vectors), vectors.dtype):
             at, some = block
             rows = np.arange(some.shape[0])
             sums = np.zeros((len(coef), len(rows)))
@@ -128,23 +143,77 @@ class KernelMachine(Machine):
             out[:, at] = sums
         return np.asarray(out.T)
 
+    def _given_values(self, X: Any) -> Any:
+        """Kernel values of X with all training samples: X itself, or the kernel function's of objects."""
+        if self._objects is None:
+            return self._validated(X, reset=False, accept_sparse=False)
+        return checked_block(self.kernel(X, self._objects), (_num_samples(X), _num_samples(self._objects)))
+
+    def _coefficients(self) -> FloatArray:
+        """dual_coef_ for predictions; an error if a part of the model was changed and does not fit the others any more."""
+        check_is_fitted(self)
+        count = len(self.support_)
+        vectors = count if self._fitted_kernel.name == "precomputed" else self.support_vectors_.shape[0]
+        if not (self._dual.shape[1] == vectors == self.n_support_.sum() == count):
+            raise ValueError(
+                f"The internal representation of {type(self).__name__} was altered: support_, support_vectors_, n_support_ "
+                "and dual_coef_ do not speak of as many support vectors; fit it again"
+            )
+        return self._dual
+
     def _support(self, X: Any, rows: IntArray) -> Any:
-        """The support vectors as they came: rows of X, or nothing for a precomputed kernel (as in scikit-learn)."""
-        if self.kernel == "precomputed":
+        """The support vectors as they came: rows of X, or nothing where kernel values are given (as in scikit-learn)."""
+        if self.kernel == "precomputed" or self._objects is not None:
             return np.empty((0, 0), dtype=X.dtype)
         return X[rows]
 
     @property
+    def dual_coef_(self) -> Any:
+        """Coefficients of the support vectors; a sparse matrix after a fit to one, as in scikit-learn."""
+        if "dual_coef_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'dual_coef_': fit it first")
+        return sp.csr_matrix(self._dual) if sp.issparse(self.support_vectors_) else self._dual
+
+    @dual_coef_.setter
+    def dual_coef_(self, value: Any) -> None:
+        self.__dict__["dual_coef_"] = dense64(value)
+
+    @property
+    def _dual(self) -> FloatArray:
+        """dual_coef_ as an array, whatever X was."""
+        coef: FloatArray = self.__dict__["dual_coef_"]
+        return coef
+
+    @property
+    def _dual_coef_(self) -> Any:
+        """scikit-learn's inner name of dual_coef_, in LIBSVM's sign: turned for two classes."""
+        return -self._dual if len(getattr(self, "classes_", ())) == 2 else self._dual
+
+    @_dual_coef_.setter
+    def _dual_coef_(self, value: Any) -> None:
+        self.dual_coef_ = -dense64(value) if len(getattr(self, "classes_", ())) == 2 else value
+
+    @property
+    def _n_support(self) -> IntArray:
+        """scikit-learn's other name of n_support_."""
+        return self.n_support_
+
+    @property
     def coef_(self) -> Any:
-        """Weights of the features: for the linear kernel only."""
+        """Weights of the features, read-only: for the linear kernel only. A sparse matrix after a fit to one."""
         if self.kernel != "linear":
             raise AttributeError("coef_ is only available when using a linear kernel")
         check_is_fitted(self)
-        return self._linear_coef()
+        coef = self._linear_coef()
+        if sp.issparse(self.support_vectors_):
+            coef = sp.csr_matrix(coef)
+            coef.data.flags.writeable = False
+        else:
+            coef.flags.writeable = False
+        return coef
 
     def _linear_coef(self) -> Any:
-        coef = self.dual_coef_ @ self.support_vectors_
-        return coef
+        return self._dual @ self.support_vectors_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -157,19 +226,19 @@ class Setup:
     """Samples, kernel and options of one fit, shared by its QPs (one per pair of classes)."""
 
     def __init__(self, machine: KernelMachine, data: Labelled) -> None:
-        X = data.X
+        X = data.X if callable(machine.kernel) else dense_if_small(data.X)
         self.machine, self.data, self.X = machine, data, X
         largest = machine._unit() * float(data.effective.max())
         # Waking threads costs more than it gains while all kernel values take about a millisecond.
         small = X.shape[0] ** 2 * X.shape[1] < _WORTH_THREADS
         self.threads = 1 if small else thread_count(machine.n_jobs)
-        mergeable = machine.kernel != "precomputed"
+        mergeable = not (machine.kernel == "precomputed" or machine._objects is not None)
         self.rows: DistinctRows = distinct_rows(
             X, data.target, data.weight, merge=mergeable, threads=self.threads
         )
-        function = machine.kernel if callable(machine.kernel) else None
+        function = machine.kernel if callable(machine.kernel) and mergeable else None
         self.kernel = Kernel(
-            "callable" if function else machine.kernel,
+            "precomputed" if not mergeable else "callable" if function else machine.kernel,
             1.0 if not mergeable or function else resolve_gamma(machine.gamma, X, self.rows.index, self.rows.weight),
             float(machine.coef0),
             int(machine.degree),
@@ -216,6 +285,22 @@ class Setup:
         if self.dtype != dtype:
             self.dtype = dtype
             self._samples = None if self._samples is None else self._samples.wider()
+
+
+def dense_if_small(X: Any) -> Any:
+    """Few samples as dense rows: kernel values then have the same bits whatever form the samples came in."""
+    return X.toarray() if sp.issparse(X) and X.shape[0] * X.shape[1] <= _SMALL else X
+
+
+def is_matrix(X: Any) -> bool:
+    """Whether X is a table of numbers, to be judged by scikit-learn's rules, and not a collection of other objects."""
+    if sp.issparse(X) or hasattr(X, "columns"):
+        return True
+    try:
+        array = np.asarray(X)
+        return bool(array.ndim == 2 and array.dtype.kind not in "USM" and array.astype(np.float64, copy=False).size >= 0)
+    except (TypeError, ValueError):  # rows of unequal lengths, or what is not a number
+        return False
 
 
 def _blocks(n: int, coef: FloatArray) -> list[slice]:

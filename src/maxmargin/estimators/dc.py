@@ -237,10 +237,10 @@ working_set_size, inner_solver
         }
 
     def _one_per_class(self) -> bool:
-        return len(self.classes_) > 2 and len(self.intercept_) == len(self.classes_) == len(self.dual_coef_)
+        return len(self.classes_) > 2 and len(self.intercept_) == len(self.classes_) == len(self._dual)
 
     def _pair_coef(self) -> FloatArray:
-        return np.asarray(self.dual_coef_) if self._one_per_class() else super()._pair_coef()
+        return self._coefficients() if self._one_per_class() else super()._pair_coef()
 
     def decision_function(self, X: Any) -> FloatArray:
         """Decision values: (n,) for two classes; else one column per class ("ovr") or per pair ("ovo")."""
@@ -250,7 +250,7 @@ working_set_size, inner_solver
             return values.ravel()
         if self._one_per_class() or self.decision_function_shape == "ovo":
             return values
-        return ovr_decision(values, len(self.classes_))
+        return ovr_decision(values, len(self.classes_), zero_is_first=False)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of each sample; several classes vote pair by pair, or the largest decision value wins (ovr)."""
@@ -260,7 +260,8 @@ working_set_size, inner_solver
             return np.asarray(self.classes_[(values.ravel() > 0).astype(np.intp)])
         if not self._one_per_class():
             n_classes = len(self.classes_)
-            values = ovr_decision(values, n_classes) if self.break_ties else pair_votes(values, n_classes)
+            ties = self.break_ties
+            values = ovr_decision(values, n_classes, zero_is_first=False) if ties else pair_votes(values, n_classes)
         return np.asarray(self.classes_[np.argmax(values, axis=1)])
 
 
@@ -372,4 +373,4 @@ class DCSVR(RegressorMixin, Divided):
     def predict(self, X: Any) -> FloatArray:
         """Predicted target of each sample."""
         check_is_fitted(self)
-        return self._decisions(X, np.asarray(self.dual_coef_)).ravel()
+        return self._decisions(X, self._coefficients()).ravel()

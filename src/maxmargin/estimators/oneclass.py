@@ -108,7 +108,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):
 
     def score_samples(self, X: Any) -> FloatArray:
         """Σ_i alpha_i K(sv_i, x): larger is more like the training samples."""
-        return np.asarray(self._kernel_sums(X, np.asarray(getattr(self, "dual_coef_", np.empty((1, 0))))).ravel())
+        return np.asarray(self._kernel_sums(X, self._coefficients()).ravel())
 
     def decision_function(self, X: Any) -> FloatArray:
         """Positive inside the estimated support."""

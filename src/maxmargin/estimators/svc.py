@@ -17,6 +17,7 @@ from maxmargin.decomposition.together import SMALL, Problem, Together
 from maxmargin.estimators._base import check_choice, check_flags, check_number
 from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
 from maxmargin.estimators._labelled import Labelled
+from maxmargin.estimators._probability import Probabilities
 from maxmargin.estimators._weighted_nu import WeightedNu
 from maxmargin.estimators.multiclass import ovr_decision, pair_votes
 from maxmargin.problem.formulations import QP, c_svc, intercept_and_r, nu_svc
@@ -150,24 +151,29 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
 
     def _pair_coef(self) -> FloatArray:
         """One row of coefficients per pair of classes, over all support vectors."""
+        coef = self._coefficients()
         if len(self.classes_) == 2:
-            return np.asarray(self.dual_coef_)
+            return coef
         ends = np.r_[0, np.cumsum(self.n_support_)]
         rows = []
         for i, j in combinations(range(len(self.classes_)), 2):
             row = np.zeros(len(self.support_))
-            row[ends[i] : ends[i + 1]] = self.dual_coef_[j - 1, ends[i] : ends[i + 1]]
-            row[ends[j] : ends[j + 1]] = self.dual_coef_[i, ends[j] : ends[j + 1]]
+            row[ends[i] : ends[i + 1]] = coef[j - 1, ends[i] : ends[i + 1]]
+            row[ends[j] : ends[j + 1]] = coef[i, ends[j] : ends[j + 1]]
             rows.append(row)
         return np.array(rows)
 
     def _linear_coef(self) -> Any:
         return self._pair_coef() @ self.support_vectors_
 
+    def _pair_decisions(self, X: Any) -> FloatArray:
+        """One column per pair of classes (i, j), positive for i; of two classes one column, positive for the second."""
+        return np.asarray(self._kernel_sums(X, self._pair_coef()) + self.intercept_)
+
     def decision_function(self, X: Any) -> FloatArray:
         """Signed distances times ‖w‖: (n,) for two classes; else one column per class ("ovr") or per pair ("ovo")."""
         check_is_fitted(self)
-        pair = self._kernel_sums(X, self._pair_coef()) + self.intercept_
+        pair = self._pair_decisions(X)
         if len(self.classes_) == 2:
             return pair.ravel()
         return ovr_decision(pair, len(self.classes_)) if self.decision_function_shape == "ovr" else pair
@@ -175,7 +181,7 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of each sample; several classes vote pair by pair, ties by break_ties."""
         self._check_ties()
-        pair = self._kernel_sums(X, self._pair_coef()) + self.intercept_
+        pair = self._pair_decisions(X)
         if len(self.classes_) == 2:
             return np.asarray(self.classes_[(pair.ravel() > 0).astype(np.intp)])
         n_classes = len(self.classes_)
@@ -193,11 +199,10 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         return np.argmax(scores, axis=1) if order is None else np.asarray(order[np.argmax(scores[:, order], axis=1)])
 
 
-class SVC(_KernelClassifier):
+class SVC(Probabilities, _KernelClassifier):
     """C-support vector classification by parallel decomposition, with a certificate.
 
-    A drop-in for `sklearn.svm.SVC` (all its parameters but `probability`; use `CalibratedClassifierCV(SVC(),
-    ensemble=False)` for probabilities), on all cores.
+    A drop-in for `sklearn.svm.SVC`, on all cores.
 
     Parameters
     ----------
@@ -209,6 +214,9 @@ class SVC(_KernelClassifier):
     degree, gamma, coef0 : parameters of the kernels, as in scikit-learn. gamma="scale" counts rows by their weight.
     shrinking : bool, default=True
         Leave out samples that cannot move until the final test. Changes the time, not the answer.
+    probability : bool, optional
+        Deprecated as in scikit-learn: `predict_proba` by five more fits. Better leave it out and use
+        `CalibratedClassifierCV(SVC(), ensemble=False)`.
     tol : float, default=1e-3
         Largest violation of the optimality conditions at which a fit counts as converged.
     cache_size : float, default=200
@@ -219,7 +227,7 @@ class SVC(_KernelClassifier):
         Show a progress bar.
     max_iter : int, default=-1
         Limit on turns of the outer loop, each of which optimises `working_set_size` variables; -1: no limit.
-    decision_function_shape, break_ties, random_state : as in scikit-learn; nothing here is random.
+    decision_function_shape, break_ties, random_state : as in scikit-learn; random are only the folds of `probability`.
     fit_intercept : bool, default=True
         Without it the decision function passes through zero and the dual has no equality constraint.
     max_time : float, optional
@@ -272,6 +280,7 @@ class SVC(_KernelClassifier):
         gamma: Any = "scale",
         coef0: float = 0.0,
         shrinking: bool = True,
+        probability: Any = "deprecated",
         tol: float = 1e-3,
         cache_size: float = 200,
         class_weight: Any = None,
@@ -294,6 +303,7 @@ class SVC(_KernelClassifier):
         self.gamma = gamma
         self.coef0 = coef0
         self.shrinking = shrinking
+        self.probability = probability
         self.tol = tol
         self.cache_size = cache_size
         self.class_weight = class_weight
@@ -321,7 +331,7 @@ class SVC(_KernelClassifier):
         return Solution(pair, result, self._unit() * pair.factor)
 
 
-class NuSVC(_KernelClassifier):
+class NuSVC(Probabilities, _KernelClassifier):
     """ν-support vector classification: ν bounds the fraction of margin errors instead of weighing them with C.
 
     Parameters and attributes are those of `SVC`, with `nu` in place of `C`.
@@ -361,6 +371,7 @@ class NuSVC(_KernelClassifier):
         gamma: Any = "scale",
         coef0: float = 0.0,
         shrinking: bool = True,
+        probability: Any = "deprecated",
         tol: float = 1e-3,
         cache_size: float = 200,
         class_weight: Any = None,
@@ -382,6 +393,7 @@ class NuSVC(_KernelClassifier):
         self.gamma = gamma
         self.coef0 = coef0
         self.shrinking = shrinking
+        self.probability = probability
         self.tol = tol
         self.cache_size = cache_size
         self.class_weight = class_weight

@@ -65,7 +65,7 @@ class _KernelRegressor(RegressorMixin, KernelMachine):
 
     def predict(self, X: Any) -> FloatArray:
         """Predicted target of each sample."""
-        sums = self._kernel_sums(X, np.asarray(getattr(self, "dual_coef_", np.empty((1, 0)))))
+        sums = self._kernel_sums(X, self._coefficients())
         return np.asarray(sums.ravel() + self.intercept_[0])
 
 

@@ -94,7 +94,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def _lines(model: Any, kernel: Kernel, kernel_type: str) -> Iterator[str]:
-    coef, rho, columns = np.asarray(model.dual_coef_), -model.intercept_, np.arange(len(model.support_))
+    coef, rho, columns = model._dual, -model.intercept_, np.arange(len(model.support_))
     labels: list[int] = []
     counts: list[int] = []
     if hasattr(model, "classes_"):

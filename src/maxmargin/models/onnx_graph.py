@@ -76,11 +76,11 @@ def _classified(model: Any, g: Graph, values: str) -> tuple[str, str]:
     if n_classes == 2:
         flat = g.op("Reshape", values, g.constant(np.array([-1])))
         return g.op("Cast", g.op("Greater", flat, g.constant(0.0)), to=7), flat  # 7: int64
-    if isinstance(model, (LinearSVC, BudgetSVC)) or (isinstance(model, Divided) and len(model.dual_coef_) == n_classes):
+    if isinstance(model, (LinearSVC, BudgetSVC)) or (isinstance(model, Divided) and len(model._dual) == n_classes):
         return g.op("ArgMax", values, axis=1, keepdims=0), values  # one against the rest
-    votes, sums = _votes(g, values, n_classes)
+    votes, score_votes, sums = _votes(g, values, n_classes)
     squeezed = g.op("Mul", g.constant(3.0), g.op("Add", g.op("Abs", sums), g.constant(1.0)))
-    ordered = g.op("Add", votes, g.op("Div", sums, squeezed))
+    ordered = g.op("Add", votes if isinstance(model, Divided) else score_votes, g.op("Div", sums, squeezed))
     scores = ordered if model.decision_function_shape == "ovr" else values
     ranked = ordered if model.break_ties else votes
     order = getattr(model, "_vote_order", None)
@@ -91,16 +91,18 @@ def _classified(model: Any, g: Graph, values: str) -> tuple[str, str]:
     return g.op("Gather", places, first), scores
 
 
-def _votes(g: Graph, pair: str, n_classes: int) -> tuple[str, str]:
-    """Votes and summed decisions per class: pair (i, j) is for i when positive, else for j."""
+def _votes(g: Graph, pair: str, n_classes: int) -> tuple[str, str, str]:
+    """Votes, votes in scores, and summed decisions per class: pair (i, j) is for i when positive, 0 as in multiclass.py."""
     first = np.zeros((n_classes * (n_classes - 1) // 2, n_classes))
     second = np.zeros_like(first)
     for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
         first[k, i] = second[k, j] = 1.0
-    positive = g.op("Cast", g.op("Greater", pair, g.constant(0.0)), to=11)  # 11: double
-    won = g.op("MatMul", positive, g.constant(first - second))
-    votes = g.op("Add", won, g.constant(second.sum(axis=0)))
-    return votes, g.op("MatMul", pair, g.constant(first - second))
+    votes = []
+    for compare in ("Greater", "GreaterOrEqual"):
+        positive = g.op("Cast", g.op(compare, pair, g.constant(0.0)), to=11)  # 11: double
+        won = g.op("MatMul", positive, g.constant(first - second))
+        votes.append(g.op("Add", won, g.constant(second.sum(axis=0))))
+    return votes[0], votes[1], g.op("MatMul", pair, g.constant(first - second))
 
 
 # ---- decision values -------------------------------------------------------------------------------------------------
@@ -113,7 +115,7 @@ def _decisions(model: Any, g: Graph, x: str) -> str:
     if isinstance(model, BudgetSVC):
         values = kernel_values(g, x, model.support_vectors_, Kernel("rbf", float(model.gamma_)))
         return _affine(g, values, model.dual_coef_, model.intercept_)
-    coef = model._pair_coef() if hasattr(model, "classes_") else np.asarray(model.dual_coef_)
+    coef = model._pair_coef() if hasattr(model, "classes_") else model._dual
     kernel: Kernel = model._fitted_kernel
     if kernel.name == "precomputed":
         values = g.op("Gather", x, g.constant(model.support_.astype(np.int64)), axis=1)

@@ -127,6 +127,9 @@ def _pairs(c: Check) -> None:
     _last(c, "shares", factor=classes - 1)
     if "margin_" in c.state:
         c.array("margin_", c.state["margin_"], ("<f8",), "p")
+    for name in ("_probA", "_probB"):
+        if name in c.state:
+            c.array(name, c.state[name], ("<f8",), "p")
     if "_vote_order" in c.state:
         order = c.indices("_vote_order", c.state["_vote_order"], "c", classes)
         c.same("_vote_order", len(np.unique(order)), classes)
@@ -348,7 +351,7 @@ class Machine:
         self._check(found)
 
 
-_PAIRS = (_pairs, _SUPPORT | {"classes_"}, _OF_KERNEL | {"class_weight_", "_last", "_vote_order"})
+_PAIRS = (_pairs, _SUPPORT | {"classes_"}, _OF_KERNEL | {"class_weight_", "_last", "_vote_order", "_probA", "_probB"})
 _REGRESSOR = (_regressor, _SUPPORT, _OF_KERNEL | {"_last"})
 MACHINES = {
     machine.kind.__name__: machine

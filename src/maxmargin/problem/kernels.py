@@ -21,7 +21,8 @@ class TooLargeError(ValueError):
 
     def __init__(self, kernel: str, bound: float) -> None:
         super().__init__(
-            f"the numbers of this fit are too large for float64, with {kernel} and bounds C × weight up to {bound:.3g}: "
+            f"the numbers of this fit are too large for float64, with {kernel} and bounds C × weight up to {bound:.3g}. "
+            "The dual coefficients or intercepts are not finite: "
             "scale the features (StandardScaler), or lower degree, gamma, C or the weights"
         )
 
@@ -128,7 +129,8 @@ def resolve_gamma(gamma: Any, X: Any, rows: NDArray[np.int64], weight: FloatArra
     if not np.finfo(np.float64).tiny <= value < np.inf:
         raise ValueError(
             f"gamma='scale' is no number for features up to {largest_value(X, rows):.3g}, whose variance is "
-            f"{variance:.3g}: scale the features (StandardScaler), or give gamma as a number"
+            f"{variance:.3g}. The dual coefficients or intercepts are not finite: "
+            "scale the features (StandardScaler), or give gamma as a number"
         )
     return value
 
