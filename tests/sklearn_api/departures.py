@@ -1,6 +1,6 @@
 """Where our machines differ on purpose from what scikit-learn's own tests of its SVMs expect: the test, and why.
 
-A departure must really be one (a test that passes fails the suite), there are at most 5 % of what applies, and each is told
+A departure must really be one (a test that passes fails the suite, unless the last bits decide), there are at most 5 % of what applies, and each is told
 to users: `documented` is a piece of docs/migration.md.
 """
 
@@ -15,6 +15,7 @@ AT_MOST = 0.05
 class Departure:
     reason: str
     documented: str
+    certain: bool = True  # else it fails or passes by the last bits
 
 
 TURNS = Departure(
@@ -22,6 +23,12 @@ TURNS = Departure(
 )
 SPARSE = Departure(
     "a machine fitted to dense rows predicts sparse ones, which there is an error", "sparse rows after a dense fit"
+)
+COEFFICIENTS = Departure(
+    "the same kernel by name, as a function and as a Gram matrix goes different ways: coefficients agree to tol, not to six "
+    "decimals",
+    "The same kernel by name, as a function and as a Gram matrix",
+    certain=False,
 )
 DEPARTURES = {
     "test_svm::test_libsvm_convergence_warnings": TURNS,
@@ -31,11 +38,8 @@ DEPARTURES = {
         "a kernel function that returns a block of the wrong shape is found by fit, not by predict",
         "a block of the wrong shape",
     ),
-    "test_svm::test_precomputed": Departure(
-        "rows of numbers are solved in an order of their own, rows of a Gram matrix in the order given: coefficients of the "
-        "two agree to tol, not to six decimals",
-        "in an order of their own",
-    ),
+    "test_svm::test_precomputed": COEFFICIENTS,
+    "test_svm::test_svc_clone_with_callable_kernel": COEFFICIENTS,
 }
 
 # Tests of functions that are LIBSVM's and LIBLINEAR's wrappers, or scikit-learn's choice between the solvers of the latter.

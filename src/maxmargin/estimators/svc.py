@@ -209,8 +209,8 @@ class SVC(Probabilities, _KernelClassifier):
     C : float, default=1.0
         Weight of the hinge losses against ½‖w‖². inf is the hard margin, solved (and certified) as C = 1e10.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"} or callable, default="rbf"
-        A callable takes two blocks of samples and returns their kernel values; it is asked for rows as needed,
-        never for the whole matrix.
+        A callable takes two blocks of samples and returns their kernel values; it is asked for rows as needed, never for
+        the whole matrix. Samples that are not rows of numbers (a list of strings, say) are handed to it as they are, all.
     degree, gamma, coef0 : parameters of the kernels, as in scikit-learn. gamma="scale" counts rows by their weight.
     shrinking : bool, default=True
         Leave out samples that cannot move until the final test. Changes the time, not the answer.
