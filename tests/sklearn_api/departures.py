@@ -1,7 +1,7 @@
 """Where our machines differ on purpose from what scikit-learn's own tests of its SVMs expect: the test, and why.
 
-A departure must really be one (a test that passes fails the suite, unless the last bits decide), there are at most 5 % of what applies, and each is told
-to users: `documented` is a piece of docs/migration.md.
+A departure must really be one (a test that passes fails the suite, unless the last bits decide), there are at most 5 % of
+what applies, and each is told to users: `documented` is a piece of docs/migration.md.
 """
 
 from __future__ import annotations
