@@ -72,7 +72,9 @@ def test_a_kernel_matrix_in_libsvm_text(maxmargin, folder) -> None:
     K, L = (np.exp(-0.25 * ((A.toarray()[:, None] - X.toarray()) ** 2).sum(-1)) for A in (X, T))
     for name, gram, labels in (("gram.svm", K, y), ("test-gram.svm", L, z)):
         data.save(name, np.c_[np.arange(1, len(gram) + 1), gram], labels, zero_based=True)
-    assert maxmargin("train", "-t", 4, "gram.svm", "m").code == 0
+    assert maxmargin("train", "-t", 4, "--report", "page.html", "gram.svm", "m").code == 0
+    assert "Judged once more" in (folder / "page.html").read_text(encoding="utf-8")
+    assert maxmargin("cv", "-t", 4, "gram.svm").code == 0
     plain = mm.SVC(gamma=0.25).fit(X, y.astype(int))
     assert mm.load("m").objective_ == pytest.approx(plain.objective_, rel=1e-3)
     done = maxmargin("predict", "test-gram.svm", "m", "out")
@@ -177,6 +179,29 @@ def test_ctrl_c_is_130_and_the_best_model_is_written(folder) -> None:
     assert process.returncode == 130, err
     assert "NOT CONVERGED (interrupted)" in out and "Traceback" not in err
     assert mm.load("m.mxm").status_ == "interrupted" and not list(folder.glob("*.part"))
+
+
+def test_ctrl_c_before_there_is_a_model(maxmargin, folder, monkeypatch) -> None:
+    def pressed(*given: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("maxmargin.data.load", pressed)
+    before = sorted(folder.iterdir())
+    done = maxmargin("train", "train.svm", "m")
+    assert (done.code, done.out) == (130, "") and "nothing was written" in done.err and sorted(folder.iterdir()) == before
+
+
+def test_ctrl_c_ends_all_folds(maxmargin, folder, monkeypatch) -> None:
+    fit, fits = mm.SVC.fit, []
+
+    def pressed(self: mm.SVC, *given: object) -> mm.SVC:
+        fits.append(self)
+        signal.raise_signal(signal.SIGINT)
+        return fit(self, *given)
+
+    monkeypatch.setattr("maxmargin.SVC.fit", pressed)
+    done = maxmargin("cv", "train.svm")
+    assert (done.code, done.out, len(fits)) == (130, "", 1) and "interrupted in fold 1 of 5" in done.err
 
 
 def test_quiet_says_nothing_on_stderr_and_a_pipe_gets_whole_lines(maxmargin, folder) -> None:

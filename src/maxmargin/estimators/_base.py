@@ -172,6 +172,10 @@ class Machine(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """By an attribute that every fit and file sets; scikit-learn would go through all of them at each prediction."""
+        return hasattr(self, "status_")
+
     def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool = True, **kwargs: Any) -> Any:
         """X (or X and y) as float32 or float64, dense C-ordered rows or CSR with sorted indices, each once.
 
