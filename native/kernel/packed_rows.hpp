@@ -131,14 +131,29 @@ struct TileScratch {
 
 // Entries exp(exponent) that are differences of norms (rbf, and laplacian of sparse samples) are recomputed from differences
 // of features where the exponent lies above this, or is none (norms that overflow): there, rounding of the norms (about
-// epsilon · (nx + nz) in the exponent, which may have lowered it as well) would move K by more than kEntryError.
+// epsilon · (nx + nz) in the exponent, kAstray times that at the worst, which may have lowered it as well) would move K by
+// more than kEntryError.
 template <class T>
 constexpr double kEntryError = sizeof(T) == 4 ? 4e-6 : 1e-13;
+constexpr double kAstray = 16;
 template <class T>
 inline T exact_above(const Points<T>& samples, index_t sample, const Points<T>& w) {
   const double error = (double(samples.reach(sample)) + double(w.largest_norm())) * std::numeric_limits<T>::epsilon();
   if (error <= kEntryError<T>) return std::numeric_limits<T>::infinity();
-  return T(std::log(kEntryError<T> / std::min(error, 1.0)) - error);
+  return T(std::log(kEntryError<T> / std::min(error, 1.0)) - kAstray * error);
+}
+
+// Dense: packed features are shifted, scaled and rounded, and so are distances from them. How far that takes K astray: by
+// less than kEntryError, by more where K is not 0, or so far that a K of 0 may be none. In float the first is all there is:
+// who has norms so large works in double (estimators/_kernel.py).
+enum class Packed { fine, coarse, blind };
+template <class T>
+inline Packed packed_well(const Points<T>& samples, index_t sample, const Points<T>& w) {
+  if (sizeof(T) == 4) return Packed::fine;
+  const double norm = double(samples.reach(sample)) + double(w.largest_norm());
+  const double epsilon = std::numeric_limits<T>::epsilon(), off = samples.spec().kind == Kind::rbf ? std::sqrt(2 * norm) : norm;
+  if (0.25 * epsilon * off <= kEntryError<T>) return Packed::fine;  // exp(−d²) · d is never above ½
+  return kAstray * epsilon * norm <= 0.25 * -kFar<T> ? Packed::coarse : Packed::blind;
 }
 
 template <class T>

@@ -163,7 +163,7 @@ class Points {
         for (index_t i = begin; i < end; ++i) entries(i, [&](index_t, T x) { norm_[i] += std::abs(x); });
       });
     }
-    if (spec_.kind != Kind::rbf) return;
+    if (spec_.kind != Kind::rbf && (sparse() || spec_.kind != Kind::laplacian)) return;
     if (sparse()) {
       for_slices(n, slice_size(n, 2 * per_row()), threads, [&](index_t begin, index_t end) {
         for (index_t i = begin; i < end; ++i) {
@@ -185,10 +185,11 @@ class Points {
             Vec<T> sum{};
             for (index_t k = 0; k < d; ++k) {
               const Vec<T> x = load(&panel[k * width + half * kLanes<T>]);
-              sum = combine<T, Kind::rbf>(sum, x, x);
+              sum = spec_.kind == Kind::rbf ? combine<T, Kind::rbf>(sum, x, x) : sum + (x < Vec<T>{} ? -x : x);
             }
+            const T share = spec_.kind == Kind::rbf ? T(0.5) : T(1);
             for (int l = 0; l < kLanes<T>; ++l)
-              if (half * kLanes<T> + l < count) norm_[first + half * kLanes<T> + l] = T(0.5) * sum[l];
+              if (half * kLanes<T> + l < count) norm_[first + half * kLanes<T> + l] = share * sum[l];
           }
         }
       });
@@ -229,7 +230,7 @@ class Points {
   KernelSpec spec_;
   double scale_;
   std::vector<double> shift_;
-  std::vector<T> norm_;  // rbf: ½|x|² of the scaled sample; sparse laplacian: Σ|x|
+  std::vector<T> norm_;  // of the scaled sample: rbf ½|x|²; laplacian Σ|x|
   T largest_norm_ = 0, farthest_ = 0;
 };
 

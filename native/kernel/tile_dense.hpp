@@ -87,6 +87,17 @@ void dense_tile(const SampleList<T>& list, index_t begin, index_t end, const Pac
     for (index_t j = begin; j < end; j += width)
       dense_panel<T, kind>(points, panels + (j - begin) * d, scratch.norm.data() + (j - begin), w, &scratch.chosen[i],
                            int(std::min<index_t>(kRows, count - i)), scratch.limit.data() + (j - begin), out + i, j - begin);
+  if constexpr (kind == Kind::rbf || kind == Kind::laplacian)
+    for (index_t j = begin; j < end; ++j) {
+      const Packed packed = packed_well(points, list.row[j], w.points());
+      if (packed == Packed::fine) continue;
+      for (index_t i = 0; i < count; ++i) {
+        T& value = out[i][j - begin];
+        if (value <= 0 && packed == Packed::coarse) continue;
+        const T e = T(-points.spec().gamma * points.distance_between(list.row[j], w.points(), w.row(scratch.chosen[i])));
+        value = kind == Kind::rbf && e < kFar<T> ? T(0) : std::exp(e);
+      }
+    }
 }
 
 // Dense: panels, norms, limits and, to leave rows out, the box of samples [begin, end).

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 import maxmargin
 from maxmargin import certify_fit
+from maxmargin.estimators._kernel import KernelMachine
 
 FloatArray = np.ndarray
 
@@ -108,17 +109,13 @@ def judged(model: Any, X: Any, y: FloatArray, weight: FloatArray | None = None) 
         assert model.status_ != "converged" and np.isnan(model.dual_gap_)
         return
     rough = 1e-5 if getattr(model, "_precision", "float64") == "float32" else 1e-9
-    if isinstance(model, maxmargin.NuSVR):  # does not publish its tube: the judge takes the best one
-        assert answer.primal <= model.objective_ + rough * scale
-        assert abs((model.objective_ - model.dual_gap_) - answer.dual) <= rough * scale
-    else:
-        assert abs(model.objective_ - answer.primal) <= rough * scale
+    assert abs(model.objective_ - answer.primal) <= rough * scale
     assert model.dual_gap_ >= 0
     if isinstance(model, (maxmargin.LinearSVC, maxmargin.LinearSVR)):
         assert model.objective_ - model.dual_gap_ <= answer.primal * (1 + 1e-12)
         assert model.status_ != "converged" or model.dual_gap_ <= model.tol * model.objective_ * (1 + 1e-9)
         return
-    assert abs(model.dual_gap_ - answer.gap) <= rough * scale or isinstance(model, maxmargin.NuSVR)
+    assert abs(model.dual_gap_ - answer.gap) <= rough * scale
     if np.isfinite(model.kkt_violation_) and not isinstance(model, maxmargin.NuSVR):  # whose halves cannot be told apart
         assert abs(model.kkt_violation_ - answer.violation) <= 1e3 * rough * scale
     if model.status_ not in ("callback", "interrupted"):
@@ -131,6 +128,8 @@ def last_row_is_the_model(model: Any) -> None:
     np.testing.assert_equal(float(last["gap"]), float(model.dual_gap_))
     if hasattr(model, "kkt_violation_"):
         np.testing.assert_equal(float(last["violation"]), float(model.kkt_violation_))
+    if isinstance(model, KernelMachine) and "problem" not in last.dtype.names:  # which counts samples once per problem
+        assert last["n_support"] == len(model.support_)
     assert (np.diff(model.trace_["time"]) >= 0).all()
 
 

@@ -8,8 +8,24 @@ Nothing here is the product's: kernels, losses, duals and optimality conditions 
     ν-SVR       the same + C ν ε Σ w_i with ε = epsilon_
     one-class   ½|w|² + b ν Σ w_i + Σ w_i max(0, −f − b)
 
-With u the rounding of float64, a fit cannot know Σ β_i K(i, j) better than to about u m_j Σ |β_i| m_i, |K(i, j)| ≤ m_i m_j.
-Each number is judged with the share of that which enters it, and no more.
+What is allowed for, and why it must be. u = 2⁻⁵³ is the rounding of one operation in float64; products of (1 + u) are
+counted to the first order, k operations as k u. A judge of more digits than the fit has can ask for no less than this:
+
+    kernel values  `gram` counts the operations behind one value. Precomputed values and a function's are exact
+    f = Kβ         adds n products: (n + COEF) u Σ |β_i| |K(i, j)| beside the values' own errors. A run adds up changes of β,
+                   whose rounding a fresh sum has once; it may have it WAY times, or DRIFT tol, before f is summed afresh
+    coefficients   published after a division by the margin and a sum over equal rows: COEF roundings
+    at the bound   alpha and C × weight × factor are two products of the same numbers: equal to AT_BOUND. Whether such an
+                   alpha can grow is not to be known, so a violation is judged between the two readings
+    equality       the solver mends sums that are off by 16 eps Σ a; targets, ν Σ w, are themselves sums: EQUALITY
+    objective_     as f enters it: ½ |β|ᵀ|δf| and, where a sample falls short or may, C_i |δf|; and the sums' own rounding,
+                   by the size of what is added: in regression Σ |t β| is far above Σ t β
+    violation      two scores, each known as f is. Where that rounding may matter (2 noise m_j Σ |β_i| m_i > tol) a fit adds
+                   it to what it reports, as documented, with |K(i, j)| ≤ m_i m_j: it may say so much more, never less
+    converged      violation ≤ tol as reported, so tol + rounding in truth, and the rounding is at most tol: else it was
+                   added
+
+Nothing else is allowed for; no number is judged relative to itself.
 """
 
 from __future__ import annotations
@@ -23,9 +39,14 @@ import numpy as np
 import scipy.sparse as sp
 
 Wide = np.longdouble
-U = float(np.finfo(np.float64).eps)
-AT_BOUND = 16 * U  # relative: what dividing by a margin and multiplying again may lose
-NEAR_ONE = 1e-13  # error of an rbf or laplacian value from rounded norms, beyond which the core computes it otherwise
+U = float(np.finfo(np.float64).eps) / 2
+AT_BOUND = 8 * U  # C·factor, ·weight; for a copy of a row its share, its cap; ν-SVC 1/margin, ·margin: two to spare
+COEF = 6  # the same but for C, and the sum over copies
+EQUALITY = 64 * U  # 32: mended beyond 16 eps; 32: Σ w of 50 rows, one by one, less the half that cannot all go one way
+WAY = 8
+DRIFT = 1e-4  # of tol
+NEAR_ONE = 4e-13  # rbf and laplacian: a value from rounded norms that is expected to be off by 1e-13 comes from differences
+NOISE = 4 * U  # what a fit takes for the error of a kernel value in units of m_i m_j; NEAR_ONE for those two
 
 
 @dataclass(frozen=True)
@@ -39,9 +60,24 @@ class Truth:
     equality: float  # |Σ s a − target|, the largest of the groups
     outside: float  # largest distance of an alpha from [0, upper], relative to upper
     total: float  # Σ a
+    decision: Any  # f + b per sample, as published
     primal_unsure: float
     dual_unsure: float
     violation_unsure: float
+    violation_added: float  # to what is reported, at most
+    decision_unsure: Any
+
+
+@dataclass(frozen=True)
+class Gram:
+    """Kernel values, how far each may be off in float64, and m with |K(i, j)| ≤ m_i m_j times a fit's idea of that."""
+
+    values: Any
+    error: Any
+    size: Any
+
+    def of(self, rows: Any) -> Gram:
+        return Gram(self.values[np.ix_(rows, rows)], self.error[np.ix_(rows, rows)], self.size[rows])
 
 
 @dataclass(frozen=True)
@@ -57,63 +93,80 @@ class Problem:
     sums: list[tuple[Any, Any]]  # equality constraints: (which variables, Σ s a)
     constant: Any = 0.0  # what the primal has beside ½|w|² and the losses
     known: bool = True  # alpha, and not only beta
+    intercept: Any = 0.0
+    scale: Any = 1.0  # coefficients and intercept are published divided by it
 
 
-def gram(model: Any, X: Any, gamma: float) -> tuple[Any, Any]:
-    """Kernel values, and of each sample m with |K(i, j)| ≤ m_i m_j: the rounding of a value is relative to that."""
+def dense(a: Any) -> Any:
+    return a.toarray() if sp.issparse(a) else np.asarray(a)
+
+
+def gram(model: Any, X: Any, gamma: float) -> Gram:
     name = model.kernel
     if callable(name) or name == "precomputed":
         K = np.asarray(name(X, X) if callable(name) else X, dtype=Wide)
         most = np.abs(K).max(axis=1) if name == "precomputed" else np.full(len(K), np.abs(K).max(initial=0))
-        return K, np.sqrt(most)
-    x = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=Wide)
+        return Gram(K, np.zeros_like(K), np.sqrt(most * Wide(NOISE)))
+    x = dense(X).astype(Wide)
     g, c, degree = Wide(gamma), Wide(model.coef0), int(model.degree)
     if name in ("rbf", "laplacian"):
         difference = x[:, None, :] - x[None, :, :]
         K = np.exp(-g * (np.abs(difference) if name == "laplacian" else difference**2).sum(axis=2))
-        return K, np.full(len(K), np.sqrt(1 + NEAR_ONE / U))
+        return Gram(K, np.full_like(K, NEAR_ONE), np.full(len(K), np.sqrt(Wide(NEAR_ONE))))
     dot, square = x @ x.T, (x**2).sum(axis=1)
+    norms = np.sqrt(np.outer(square, square))
+    steps = (x.shape[1] + 6) * U  # both factors scaled and rounded, d products and sums, coef0
     if name == "linear":
-        return dot, np.sqrt(square)
+        return Gram(dot, steps * norms, np.sqrt(square * NOISE))
+    most = g * norms + abs(c)
     if name == "poly":
-        return (g * dot + c) ** degree, np.sqrt(max(1, degree) * (g * square + abs(c)) ** degree)
+        size = np.sqrt((g * square + abs(c)) ** degree * NOISE)
+        return Gram((g * dot + c) ** degree, degree * (steps + 2 * U) * most**degree, size)
     # tanh of a number that is itself only known to its rounding, where that is not yet flat
-    size = np.minimum(g * np.sqrt(np.outer(square, square)) + abs(c), 1 / U)
-    slope = size / np.cosh(np.clip(g * dot + c, -5000, 5000)) ** 2
-    return np.tanh(g * dot + c), np.full(len(x), np.sqrt(1 + slope.max(initial=0)))
+    argument = g * dot + c
+    flattest = np.cosh(np.minimum(np.maximum(np.abs(argument) - steps * most, 0), 5000))
+    error = 4 * U + np.minimum(2, steps * most / flattest**2)
+    return Gram(np.tanh(argument), error, np.full(len(x), np.sqrt(Wide(NOISE))))
 
 
 def judge(model: Any, X: Any, y: Any, weight: Any, gamma: float = 1.0) -> list[Truth]:
     """Each problem of the fit (one per pair of classes)."""
-    K, m = gram(model, X, gamma)
-    noise = U * (X.shape[1] + 16) * np.outer(m, m)
-    return [truth(problem, K[np.ix_(rows, rows)], noise[np.ix_(rows, rows)])
-            for rows, problem in problems(model, X.shape[0], y, weight)]  # fmt: skip
+    K = gram(model, X, gamma)
+    return [truth(problem, K.of(rows), model.tol) for rows, problem in problems(model, X.shape[0], y, weight)]
 
 
-def truth(p: Problem, K: Any, noise: Any) -> Truth:
-    halves = len(p.sign) // len(p.beta)
-    f, f_unsure = (np.tile(matrix @ vector, halves) for matrix, vector in ((K, p.beta), (noise, np.abs(p.beta))))
-    score = p.center - f
-    short = p.sign * (score - p.multiplier)
-    short_unsure = f_unsure + 2 * U * (np.abs(f) + np.abs(p.multiplier) + np.abs(p.center))
-    losses = p.upper @ np.maximum(short, 0)
-    norm, norm_unsure = p.beta @ f[: len(p.beta)], np.abs(p.beta) @ f_unsure[: len(p.beta)]
-    linear = p.center * p.sign * p.alpha
-    # a loss near its corner is known no better than its margin; elsewhere a bound at which alpha is exact helps nobody
-    primal_unsure = norm_unsure + p.upper @ np.where(short > -short_unsure, short_unsure, 0)
+def truth(p: Problem, K: Gram, tol: float) -> Truth:
+    n, halves = len(p.beta), len(p.sign) // len(p.beta)
+    f, size = K.values @ p.beta, np.abs(p.beta)
+    once = K.error @ size + (n + COEF) * U * (np.abs(K.values) @ size)
+    f_unsure = once + np.maximum(WAY * once, DRIFT * tol)
+    norm, norm_unsure = p.beta @ f, size @ f_unsure
+    every, every_unsure = np.tile(f, halves), np.tile(f_unsure, halves)
+    score, score_unsure = p.center - every, every_unsure + 2 * U * (np.abs(p.center) + np.abs(every))
+    short, short_unsure = p.sign * (score - p.multiplier), score_unsure + 4 * U * np.abs(p.multiplier)
+    losses, linear = p.upper * np.maximum(short, 0), p.center * p.sign * p.alpha
+    gaps = np.where(short > 0, (p.upper - p.alpha) * short, -p.alpha * short)
+    equality = max((abs((p.sign * p.alpha)[mine].sum() - target) for mine, target in p.sums), default=Wide(0))
+    missed = equality * np.abs(p.multiplier).max(initial=0)
+    added = (len(p.sign) + COEF) * U  # sums over all variables
+    terms = np.abs(linear).sum() if p.known else np.abs(p.center).max() * p.alpha.sum()
+    dual_unsure = norm_unsure / 2 + added * (terms + size @ np.abs(f))
+    at_corner = p.upper @ np.where(short > -short_unsure, short_unsure, 0)
     outside = np.maximum(-p.alpha, p.alpha - p.upper) / np.maximum(p.upper, np.finfo(float).tiny)
     return Truth(
-        primal=float(norm / 2 + losses + p.constant),
+        primal=float(norm / 2 + losses.sum() + p.constant),
         dual=float(linear.sum() - norm / 2),
         violation=violation(p, score, AT_BOUND) if p.known else np.nan,
         strict=violation(p, score, -AT_BOUND) if p.known else np.nan,
-        equality=float(max((abs((p.sign * p.alpha)[mine].sum() - target) for mine, target in p.sums), default=0.0)),
+        equality=float(equality),
         outside=float(outside.max(initial=0)),
         total=float(p.alpha.sum()),
-        primal_unsure=float(primal_unsure + 8 * U * (abs(p.constant) + losses + abs(norm))),
-        dual_unsure=float(norm_unsure + 8 * U * (np.abs(linear).sum() + abs(norm))),
-        violation_unsure=float(2 * (f_unsure + U * np.abs(p.center)).max(initial=0)),
+        decision=(f + p.intercept) / p.scale,
+        primal_unsure=float(dual_unsure + at_corner + missed + added * (gaps.sum() + losses.sum() + abs(p.constant))),
+        dual_unsure=float(dual_unsure),
+        violation_unsure=float(2 * score_unsure.max(initial=0)),
+        violation_added=float(2 * K.size.max(initial=0) * (K.size @ size)),
+        decision_unsure=(once + 4 * U * (np.abs(f) + abs(p.intercept))) / p.scale,
     )
 
 
@@ -132,8 +185,9 @@ def violation(p: Problem, score: Any, at_bound: float) -> float:
 
 def problems(model: Any, n: int, y: Any, weight: Any) -> Iterator[tuple[Any, Problem]]:
     """(rows of X, problem) of each problem of the fit."""
-    coef = np.zeros((len(model.dual_coef_), n))
-    coef[:, model.support_] = model.dual_coef_
+    published = dense(model.dual_coef_)
+    coef = np.zeros((len(published), n))
+    coef[:, model.support_] = published
     counted = weight > 0
     rows = np.flatnonzero(counted)
     kind = type(model).__name__
@@ -160,11 +214,12 @@ def classification(model: Any, k: int, coef: Any, b: float, s: Any, weight: Any,
         half = Wide(model.nu) * weight.astype(Wide).sum() / 2
         return Problem(
             s, s * coef * scale, coef * scale, weight.astype(Wide), np.zeros(len(s)), b * scale - s * margin,
-            [(s > 0, half), (s < 0, -half)], -2 * half * margin,
+            [(s > 0, half), (s < 0, -half)], -2 * half * margin, intercept=b * scale, scale=scale,
         )  # fmt: skip
     C = 1 / Wide(model.margin_[k]) if "nu" in model.get_params() else Wide(model.C)
     sums = [(everyone, Wide(0))] if model.get_params().get("fit_intercept", True) else []
-    return Problem(s, s * coef.astype(Wide), coef.astype(Wide), C * factor * weight, s, np.full(len(s), Wide(b)), sums)
+    beta, b = coef.astype(Wide), Wide(b)
+    return Problem(s, s * beta, beta, C * factor * weight, s, np.full(len(s), b), sums, intercept=b)
 
 
 def regression(model: Any, coef: Any, b: float, t: Any, weight: Any) -> Problem:
@@ -174,17 +229,18 @@ def regression(model: Any, coef: Any, b: float, t: Any, weight: Any) -> Problem:
     alpha = np.maximum(np.concatenate([beta, -beta]), 0)
     if "nu" not in model.get_params():
         sums = [(np.ones(2 * n, bool), Wide(0))] if model.fit_intercept else []
-        return Problem(s, alpha, beta, upper, np.tile(t, 2) - s * Wide(model.epsilon), np.full(2 * n, Wide(b)), sums)
+        center = np.tile(t, 2) - s * Wide(model.epsilon)
+        return Problem(s, alpha, beta, upper, center, np.full(2 * n, Wide(b)), sums, intercept=b)
     # a and a* may both be positive where the tube is closed, which a − a* does not show: what their sums lack, on both
     half, tube = Wide(model.C) * model.nu * weight.astype(Wide).sum() / 2, Wide(model.epsilon_)
     room = upper[:n] - np.abs(beta)
     missing = half - alpha[:n].sum()
-    known = missing <= 64 * U * half
+    known = missing <= EQUALITY * half
     if not known and room.sum() > 0:
         alpha = alpha + np.tile(room * min(Wide(1), missing / room.sum()), 2)
     return Problem(
         s, alpha, beta, upper, np.tile(t, 2).astype(Wide), b + s * tube, [(s > 0, half), (s < 0, -half)], 2 * half * tube,
-        known,
+        known, intercept=b,
     )  # fmt: skip
 
 
@@ -192,5 +248,5 @@ def one_class(coef: Any, b: float, weight: Any, nu: float) -> Problem:
     n, target = len(coef), Wide(nu) * weight.astype(Wide).sum()
     return Problem(
         np.ones(n), coef.astype(Wide), coef.astype(Wide), weight.astype(Wide), np.zeros(n), np.full(n, Wide(b)),
-        [(np.ones(n, bool), target)], b * target,
+        [(np.ones(n, bool), target)], b * target, intercept=b,
     )  # fmt: skip

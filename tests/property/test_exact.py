@@ -265,9 +265,9 @@ def test_a_cache_of_few_rows_is_a_cache_of_all(blobs, kernel) -> None:
 @pytest.mark.parametrize("make", [SVC, NuSVC, SVR, NuSVR, OneClassSVM])
 def test_shrinking_does_not_change_the_answer(blobs, make) -> None:
     X, y = blobs[0][:1200], blobs[1][:1200]
-    options = {"working_set_size": 64} | ({"C": 3} if make in (SVC, SVR) else {})
+    options = {"working_set_size": 64 if make in (SVC, SVR) else 16} | ({"C": 3} if make in (SVC, SVR) else {})
     on, off = (make(shrinking=s, **options).fit(X, y) for s in (True, False))
-    assert on.trace_["active"].min() < len(y) if make in (SVC, SVR) else True
+    assert on.trace_["active"].min() < len(y)  # some were left out
     assert (off.trace_["active"] == len(y)).all()
     for model in (on, off):
         assert model.status_ == "converged"

@@ -194,6 +194,13 @@ def test_errors_leave_the_model_unchanged(moons):
         ("maintenance", "shrink"),
         ("merge_search", "newton"),
         ("grid_size", 1),
+        ("grid_size", 4001),
+        ("merge_table", "square"),
+        ("merge_table", None),
+        ("drop_useless", "no"),
+        ("drop_useless", 1),
+        ("refit_memory", 0),
+        ("refit_memory", "all"),
         ("stream_size", 0),
         ("max_time", -1),
         ("callback", 3),
@@ -362,9 +369,43 @@ def test_time_limit_says_what_was_cut(moons, monkeypatch):
         assert BudgetSVC(budget=20, max_time=1e-9).partial_fit(X, y, classes=[0, 1]).status_ == "max_time"
 
 
+def test_the_uniform_table_is_for_two_classes(three):
+    X, y = three
+    with pytest.raises(ValueError, match=r"merge_table='uniform' is for two classes, y has 3.*merge_table='scaled'"):
+        BudgetSVC(merge_table="uniform").fit(X, y)
+    with pytest.raises(ValueError, match="is for two classes"):
+        BudgetSVC(merge_table="uniform").partial_fit(X, y, classes=[0, 1, 2])
+
+
+def test_a_stream_goes_on_with_the_rules_it_began_with(moons):
+    X, y = moons
+    rules = {"gamma": 2.0, "budget": 20, "merge_table": "uniform", "drop_useless": False, "stream_size": 600}
+    whole = BudgetSVC(**rules).partial_fit(X, y, classes=[0, 1])
+    half = BudgetSVC(**rules).partial_fit(X[:300], y[:300], classes=[0, 1])
+    same_model(whole, half.set_params(merge_table="scaled", drop_useless=True).partial_fit(X[300:], y[300:]))
+
+
 def test_progress_bar_names_the_passes(moons, capsys):
     BudgetSVC(budget=20, epochs=3, verbose=True).fit(*moons)
     assert "BudgetSVC, 3 passes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("budget", [30, 60])
+def test_a_region_far_from_all_support_vectors(budget):
+    """A full model that merges drops what comes from there, removal makes room for it and forgets; projection keeps the old
+    region, and learns the new one if it has coefficients small enough to give up."""
+    X, y = make_moons(2000, noise=0.25, random_state=0)
+    far = X + 10
+    scores = {}
+    for maintenance in ("merge", "project", "remove"):
+        model = BudgetSVC(C=10, gamma=2.0, budget=budget, stream_size=2000, maintenance=maintenance, averaging=False)
+        model.partial_fit(X, y, classes=[0, 1])
+        assert len(model.support_vectors_) == budget and model.score(X, y) > 0.85
+        model.partial_fit(far, y)
+        scores[maintenance] = model.score(X, y), model.score(far, y)
+    assert scores["merge"][0] > 0.85 and scores["merge"][1] < 0.6
+    assert scores["project"][0] > 0.85 and (scores["project"][1] > 0.85) == (budget == 60)
+    assert scores["remove"][0] < 0.6 and scores["remove"][1] > 0.85
 
 
 def test_merging_statistics_add_up_over_a_stream(moons):

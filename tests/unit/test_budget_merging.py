@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from maxmargin.budget.merging import merge_table, merged_size, optimal_h, scaled_grids, weight_degradation
+from maxmargin.budget.merging import merge_table, merged_size, optimal_h, scaled_grids, uniform_grids, weight_degradation
 
 
 def best_by_search(m, t):
@@ -86,3 +86,45 @@ def test_identical_points_merge_without_loss():
     h = optimal_h(0.3, 0.0)
     assert weight_degradation(0.3, 0.0, h) == 0
     assert merged_size(0.3, 0.0, h) == 1
+
+
+def test_the_uniform_table_is_the_paper_s():
+    """WD and h themselves at the nodes of the unit square, edges by their limits; and wrong by far near kappa = 1."""
+    wd, h = uniform_grids(21)
+    nodes = np.linspace(0, 1, 21)
+    for i, m in enumerate(nodes):
+        for j, kappa in enumerate(nodes):
+            if 0 < kappa < 1 and 0 < m < 1:
+                best = best_by_search(m, -np.log(kappa))
+                assert wd[i, j] == pytest.approx(float(weight_degradation(m, -np.log(kappa), best)), abs=1e-10)
+                if abs(m - 0.5) > 1e-9 and abs(kappa - np.exp(-2)) > 0.05:
+                    assert h[i, j] == pytest.approx(best, abs=1e-5)
+    np.testing.assert_allclose(wd[:, 0], np.minimum(nodes, 1 - nodes) ** 2)
+    np.testing.assert_array_equal(wd[:, -1], 0)
+    np.testing.assert_allclose(wd, wd[::-1], atol=1e-15)
+    np.testing.assert_allclose(h[:10], 1 - h[:10:-1], atol=1e-12)
+    np.testing.assert_allclose(h[:, -1], nodes)
+    wd, _ = uniform_grids(400)
+    m, kappa = 0.3, 0.9999
+    exact = float(weight_degradation(m, -np.log(kappa), optimal_h(m, -np.log(kappa))))
+    between = (1 - kappa) * 399 * np.interp(m, np.linspace(0, 1, 400), wd[:, -2])
+    assert 20 < between / exact < 30
+
+
+@pytest.mark.parametrize("kind", ["scaled", "uniform"])
+@pytest.mark.parametrize("size", [2, 3, 63, 64, 65, 130])
+def test_tables_are_the_same_by_blocks(kind, size, monkeypatch):
+    """They are computed some rows at a time."""
+    from maxmargin.budget import merging
+
+    whole = merging.TABLES[kind](size)
+    parts = [merging.TABLES[kind](size, slice(b, min(b + 64, size))) for b in range(0, size, 64)]
+    for k in range(2):
+        np.testing.assert_array_equal(np.vstack([part[k] for part in parts]), whole[k])
+        assert np.isfinite(whole[k]).all()
+    seen = []
+    monkeypatch.setattr("maxmargin._core.MergeTable", lambda *arrays: seen.append(arrays))
+    merging.merge_table.__wrapped__(size, kind)
+    np.testing.assert_array_equal(seen[0][0], whole[0].astype(np.float32))
+    np.testing.assert_array_equal(seen[0][1], whole[1].astype(np.float32))
+    assert seen[0][2] == (kind == "uniform")

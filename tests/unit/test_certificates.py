@@ -320,7 +320,32 @@ def test_what_cannot_be_judged_is_refused_with_a_reason() -> None:
     with pytest.raises(ValueError, match="penalty='l1'"):
         certify_fit(sklearn.svm.LinearSVC(penalty="l1").fit(X, y), X, y)
     with pytest.raises(ValueError, match="ν-SVC with class weights"):
-        certify_fit(maxmargin.NuSVC(nu=0.2, class_weight={"a": 2.0}).fit(X, y), X, y)
+        certify_fit(sklearn.svm.NuSVC(nu=0.2, class_weight={"a": 2.0}).fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e6, 1e12])
+def test_alphas_far_below_a_huge_bound_can_still_shrink(C: float) -> None:
+    """Separable samples: for every C above some the solution is the same, and so is how far a point is from it."""
+    y = np.array([1.0, -1.0, 1.0, -1.0])
+    x = y[:, None] * np.array([1.0, 1.0, 2.0, 3.0])[:, None]
+    qp = formulations.c_svc(y, np.full(4, C))
+    best = certify(qp, x @ x.T, [0.5, 0.5, 0.0, 0.0])
+    assert best.violation == 0
+    worse = certify(qp, x @ x.T, [0.4, 0.4, 0.05, 0.05])  # all free, at scores s (1 − 1.05 |x|)
+    assert worse.violation == pytest.approx(2.15 + 1.1)
+
+
+def test_a_published_margin_and_tube_are_what_is_judged() -> None:
+    X, y = three_classes()
+    weighted = maxmargin.NuSVC(nu=0.2, class_weight={"a": 2.0}).fit(X, y)
+    answer = certify_fit(weighted, X, y)
+    assert answer.primal == pytest.approx(weighted.objective_, rel=1e-9)
+    assert answer.gap == pytest.approx(weighted.dual_gap_, rel=1e-6, abs=1e-9)
+    tube = maxmargin.NuSVR(nu=0.3, tol=0.1).fit(X, X[:, 0] ** 2)
+    exact = certify_fit(tube, X, X[:, 0] ** 2)
+    assert exact.primal == pytest.approx(tube.objective_, rel=1e-9)
+    tube.epsilon_ += 1.0
+    assert certify_fit(tube, X, X[:, 0] ** 2).primal > exact.primal
 
 
 def test_wrong_shapes_are_refused() -> None:

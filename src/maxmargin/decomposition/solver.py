@@ -244,7 +244,7 @@ class Decomposition:
         if point.known.all():
             result.violation = known_violation(self.state, point)
             result.gap = float(point.gap(multipliers[None, :])[0])
-            result.objective = float(point.dual()[0]) + result.gap
+            result.objective = self.state.dual() + result.gap
             if not np.isfinite([result.violation, result.objective]).all():
                 raise TooLargeError(self.kernel.describe(), float(self.qp.upper.max()))
         result.status = settled(status, result.violation, self.options.tol)

@@ -73,16 +73,21 @@ class State:
 
     @property
     def support(self) -> int:
-        """How many samples have a β."""
-        return int(np.count_nonzero(self.beta.any(axis=0)))
+        """On how many samples the model rests: two halves that cancel are none."""
+        return int(np.count_nonzero(self.coef))
+
+    @property
+    def coef(self) -> FloatArray:
+        """What f = K·coef is summed from: of regression's two halves, which may both be large, their sum."""
+        return np.asarray(self.beta.sum(axis=0))
 
     # ---- f ---------------------------------------------------------------------------------------------------------
 
     def sum_up(self) -> Generator[None, None, None]:
         """f where it is pending."""
         everyone = np.arange(self.qp.n)
-        support = np.flatnonzero(self.beta.any(axis=0))
-        coef = self.beta.sum(axis=0)[support]
+        support = np.flatnonzero(self.coef)
+        coef = self.coef[support]
         while self.pending:
             with self.costs.clock("start"):
                 piece = everyone[self.pending[0]]
@@ -96,7 +101,7 @@ class State:
         with self.costs.clock("start"):
             state = (self.center, self.lo, self.hi, self.beta, self.group, self.f)
             self.part = self.kernel.part(*state, self._bytes_for_rows())
-            dual = float(self.point().dual()[0])
+            dual = self.dual()
         if not np.isfinite(dual):
             raise Overflow
         return dual
@@ -144,6 +149,10 @@ class State:
             self.f[self.part.active] = self.part.f
         return Point.of(self.qp, self.beta, self.f, known)
 
+    def dual(self) -> float:
+        """cᵀβ − ½ βᵀKβ. By sample: regression's halves may be large where their sum, and so f, is small."""
+        return float(np.vdot(self.center, self.beta) - 0.5 * self.coef @ self.f)
+
     def look(self) -> FloatArray:
         """(max_up per group, min_low per group) over the active samples of all ranks; keeps the violation."""
         mine = np.array(self.part.extremes())
@@ -175,7 +184,7 @@ class State:
             active = self.part.active
             out = np.delete(active, keep)
             self.f[active] = self.part.f
-            self.left.append((out, self.beta.sum(axis=0)))
+            self.left.append((out, self.coef))
             self.part.restrict(keep)
             still = np.zeros(self.qp.n, bool)
             still[active[keep]] = True
@@ -184,7 +193,7 @@ class State:
     def unshrink(self) -> Generator[None, None, None]:
         """Bring the inactive samples up to date and take back those that can move."""
         self.costs.counts["unshrinks"] += 1
-        now = self.beta.sum(axis=0)
+        now = self.coef
         while True:  # each piece once
             stale = next((k for k, (_, then) in enumerate(self.left) if then is not now), None)
             if stale is None:

@@ -20,16 +20,16 @@ AUDITED = 256  # samples, at most a sixteenth, whose f is computed again in floa
 
 
 def require_finite(state: State) -> None:
-    """Products of two kernel values, which inner solvers form, must be numbers in the precision at hand."""
+    """The largest kernel value must be a number in the precision at hand."""
     largest = float(np.max(state.kernel.magnitude))
-    if not largest * largest <= np.finfo(state.kernel.dtype).max:
+    if not largest * largest <= float(np.finfo(state.kernel.dtype).max):  # not its dtype: a comparison would round to it
         raise Overflow
 
 
 def renewed(state: State) -> bool:
     """Where β misses its sums or f has drifted, begin again from β: whether that was so."""
     point, m = state.point(), state.kernel.magnitude
-    size = float(np.sum(np.abs(state.beta).sum(axis=0) * m))
+    size = float(np.sum(np.abs(state.coef) * m))
     drift = EPSILON * float(np.max(m)) * state.path
     missed = point.missed().any()
     if not missed and (state.path <= PATH * size or drift <= DRIFT * state.options.tol):
@@ -45,7 +45,7 @@ def sure(state: State) -> bool:
     point = state.point()
     if kernel.dtype == np.float64:
         return known_violation(state, point) <= tol
-    coef = state.beta.sum(axis=0)
+    coef = state.coef
     # Rounding of many values cancels for the most part: four times what chance leaves of it is no reason to look.
     spread = float(np.sqrt(np.sum(np.square(coef * kernel.magnitude))))
     if 4 * kernel.noise * float(np.max(kernel.magnitude)) * spread <= 0.25 * tol:
@@ -63,7 +63,7 @@ def known_violation(state: State, point: Point) -> float:
     rounding: FloatArray | float = 0.0
     if state.kernel.dtype == np.float64:
         m = state.kernel.magnitude
-        each = state.kernel.noise * m * float(np.sum(np.abs(state.beta).sum(axis=0) * m))
+        each = state.kernel.noise * m * float(np.sum(np.abs(state.coef) * m))
         if 2 * np.max(each) > state.options.tol:
             rounding = np.tile(np.broadcast_to(each, state.qp.n), state.halves)
     return state.violation_at(state.reduced(point.extremes(rounding)[0]))

@@ -42,10 +42,10 @@ class KernelData:
         self._prepared: dict[Any, Samples] = {}
         self._lock = threading.Lock()
 
-    def source(self, ids: IntArray | None = None, threads: int | None = None, dtype: Any = None) -> Values:
+    def source(self, ids: IntArray | None = None, threads: int | None = None) -> Values:
         """Kernel values between the samples `ids` (all by default)."""
         threads = self.threads if threads is None else threads
-        dtype = self.dtype if dtype is None else np.dtype(dtype)
+        dtype = self.dtype
         rows = self.rows if ids is None else self.rows[ids]
         if not self.kernel.native:
             return GivenValues(self.X, self.kernel, rows, dtype, threads)
@@ -100,7 +100,7 @@ def cut_short(results: Iterable[DualResult]) -> Status | None:
 
 
 class Solving:
-    """One QP solved step by step; float32 kernel values that stall are replaced by float64 ones, from where they got to.
+    """One QP solved step by step.
 
     `alpha` is where to begin. Without `f`, its K·β, it need not be feasible and is repaired.
     """
@@ -114,32 +114,24 @@ class Solving:
         alpha: FloatArray | None = None,
         f: FloatArray | None = None,
     ) -> None:
-        self.qp, self.data, self.ids, self.options, self.n_iter = qp, data, ids, options, 0
-        self._start(alpha if alpha is None or f is not None else qp.repaired(alpha), f, data.dtype)
-
-    def _start(self, alpha: FloatArray | None, f: FloatArray | None, dtype: Any) -> None:
-        source = self.data.source(self.ids, self.options.threads, dtype)
-        self._solver = Decomposition(self.qp, source, self.options, alpha=alpha, f=f)
+        self.n_iter = 0
+        begin = alpha if alpha is None or f is not None else qp.repaired(alpha)
+        self._solver = Decomposition(qp, data.source(ids, options.threads), options, alpha=begin, f=f)
 
     def steps(
         self, max_iter: int = -1, deadline: Deadline = NEVER, stopped: Callable[[], bool] = lambda: False
     ) -> Generator[Row | None, None, DualResult]:
         """A row after each turn and None at other safe points, to the solution or a limit."""
+        self._solver.deadline = deadline
+        going = steps(self._solver, Control(max_iter=max_iter, deadline=deadline), stopped)
         while True:
-            self._solver.deadline = deadline
-            control = Control(max_iter=max_iter if max_iter < 0 else max(1, max_iter - self.n_iter), deadline=deadline)
-            going = steps(self._solver, control, stopped)
-            while True:
-                try:
-                    row = next(going)
-                except StopIteration as end:
-                    result: DualResult = end.value
-                    break
-                self.n_iter += row is not None
-                yield row
-            if result.status is not Status.STALLED or self._solver.kernel.dtype == np.float64:
-                return replace(result, n_iter=self.n_iter, trace=np.empty(0))
-            self._start(result.alpha, None, np.float64)
+            try:
+                row = next(going)
+            except StopIteration as end:
+                result: DualResult = end.value
+                return replace(result, trace=np.empty(0))
+            self.n_iter += row is not None
+            yield row
 
     def reached(self, status: Status) -> DualResult:
         """The solution as far as it got, with what is known about it."""

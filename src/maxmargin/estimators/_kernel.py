@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, check_X_y
 
 from maxmargin.data.rows import DistinctRows, distinct_rows
 from maxmargin.decomposition.options import DualResult, Options
-from maxmargin.decomposition.solver import solve
+from maxmargin.decomposition.solver import MOST_STEPS, solve
 from maxmargin.decomposition.working_set import MB
 from maxmargin.estimators._base import Machine, check_choice, check_flags, check_number
 from maxmargin.estimators._labelled import Labelled
@@ -111,11 +111,36 @@ class KernelMachine(Machine):
             "_precision": np.dtype(setup.dtype).name,
         }
 
+    def _advice(self, result: Result) -> str:
+        text = super()._advice(result)
+        if result.status is not Status.STALLED:
+            return text
+        return (
+            f"{text} A run stalls when turns gain nothing any more, or at {MOST_STEPS:.0e} + 1000 n inner steps "
+            f"(made: {result.timings.get('inner_steps', 0):.3g})."
+        )
+
     # ---- prediction ----------------------------------------------------------------------------------------------
 
     def _kernel_sums(self, X: Any, coef: FloatArray) -> FloatArray:
-        """Σ_i coef[c, i] K(sv_i, x) for every row of X: (rows, outputs). Bounded memory, same bits for any batch."""
+        """Σ_i coef[c, i] K(sv_i, x) for every row of X: (rows, outputs). Bounded memory, same bits for any batch.
+
+        Rows whose sums overflow in float32 are summed in float64; where that overflows too, that is an error.
+        """
         check_is_fitted(self)
+        sums = self._sums(X, coef, self._precision)
+        bad = ~np.isfinite(sums).all(axis=1)
+        if bad.any() and self._precision == "float32" and self._fitted_kernel.native:
+            sums[bad] = self._sums((X.tocsr() if sp.issparse(X) else np.asarray(X))[bad], coef, "float64")
+            bad = ~np.isfinite(sums).all(axis=1)
+        if bad.any():
+            raise ValueError(
+                f"the decision values of {bad.sum()} rows of X, the first of them row {np.argmax(bad)}, are too large for "
+                f"float64, with {self._fitted_kernel}: scale the features as those of the fit, or lower degree or gamma"
+            )
+        return sums
+
+    def _sums(self, X: Any, coef: FloatArray, precision: str) -> FloatArray:
         kernel: Kernel = self._fitted_kernel
         if kernel.name == "precomputed":
             x = self._given_values(X)
@@ -133,9 +158,10 @@ class KernelMachine(Machine):
         vectors = dense_if_small(self.support_vectors_)
         threads = 1 if x.shape[0] * vectors.size < _WORTH_THREADS else thread_count(self.n_jobs)
         every = np.arange(len(self.support_))
-        machine = Samples(vectors, kernel, every, self._precision, threads, room=np.inf)
+        machine = Samples(vectors, kernel, every, precision, threads, room=np.inf)
         coef = np.ascontiguousarray(coef)
-        for block in _row_blocks(x, sp.issparse(vectors), vectors.dtype):
+        dtype = vectors.dtype if precision == self._precision else np.float64
+        for block in _row_blocks(x, sp.issparse(vectors), dtype):
             at, some = block
             rows = np.arange(some.shape[0])
             sums = np.zeros((len(coef), len(rows)))
@@ -319,7 +345,9 @@ def _row_blocks(x: Any, sparse: bool, dtype: Any) -> Iterator[tuple[slice, Any]]
             some = sp.csr_matrix(some)
         elif not sparse and sp.issparse(some):
             some = some.toarray()
-        yield at, some.astype(dtype, copy=False)
+        with np.errstate(over="ignore"):  # infinity there is no finite sum
+            some = some.astype(dtype, copy=False)
+        yield at, some
 
 
 def check_C(C: Any) -> None:

@@ -24,8 +24,9 @@ _CHEAP = 16.0  # features per value, those that need not be computed counted as 
 # Samples from which on, and zeros among kernel values from which on, an order that brings the zeros together pays.
 _WORTH_ORDERING = 4096
 _WORTH_SKIPPING = 0.3
-# The core's error of an rbf or laplacian value, however large the norms that it comes from (native/kernel/packed_rows.hpp).
-_ENTRY_ERROR = {np.dtype(np.float32): 4e-6, np.dtype(np.float64): 1e-13}
+# The error of an rbf or laplacian value, however large the norms that it comes from: the core recomputes what it expects to
+# be off by more than 4e-6 or 1e-13 (native/kernel/packed_rows.hpp), which in double is judged by its worst case.
+_ENTRY_ERROR = {np.dtype(np.float32): 4e-6, np.dtype(np.float64): 4e-13}
 _FAR = 25.0  # γ d² beyond which the core's float32 values are 0 (native/kernel/kernel.hpp, kFar)
 
 

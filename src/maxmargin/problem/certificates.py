@@ -35,7 +35,7 @@ IntArray = NDArray[np.intp]
 Gram: TypeAlias = FloatArray | Callable[[IntArray, IntArray], FloatArray]
 
 BLOCK_VALUES = 2**22  # kernel values at a time: 32 MB of float64
-AT_BOUND = 1e-12  # relative to upper: nearer than this is rounding, and counts as at the bound
+AT_BOUND = 1e-12  # nearer than this is rounding, and counts as at the bound; relative to the size of the numbers there
 
 
 class CertificateError(RuntimeError):
@@ -142,7 +142,8 @@ def kkt_violation(
 ) -> float:
     """The largest pair violation inside a group; without groups the largest projected gradient. At least 0."""
     can_grow = alpha < upper * (1 - AT_BOUND)
-    can_shrink = alpha > upper * AT_BOUND
+    # No alpha comes near an upper bound of 1e12, and its rounding has nothing to do with it.
+    can_shrink = alpha > AT_BOUND * np.minimum(upper, alpha.max(initial=0.0))
     up = np.where(sign > 0, can_grow, can_shrink)
     low = np.where(sign > 0, can_shrink, can_grow)
     if n_groups == 0:

@@ -101,9 +101,10 @@ def _total(parts: Sequence[Certificate]) -> Certificate:
 
 def _kernel_certificates(estimator: Any, X: Any, y: Any, weight: FloatArray) -> Iterator[Certificate]:
     kernel = _kernel_of(estimator, estimator.get_params(deep=False), X, weight)
-    for rows, sign, coef, intercept in _problems(estimator, X.shape[0], y):
+    for k, (rows, sign, coef, intercept) in enumerate(_problems(estimator, X.shape[0], y)):
         some = X[rows] if kernel.name != "precomputed" else X[rows][:, rows]
-        yield _judged(estimator, kernel, some, y, weight, rows, sign, coef, intercept)
+        margin = float(np.ravel(estimator.margin_)[k]) if hasattr(estimator, "margin_") else None
+        yield _judged(estimator, kernel, some, y, weight, rows, sign, coef, intercept, margin)
 
 
 def _problems(
@@ -141,34 +142,41 @@ def _class_numbers(estimator: Any, y: Any) -> IntArray:
 
 def _judged(
     estimator: Any, kernel: Kernel, X: Any, y: Any, weight: FloatArray, rows: IntArray, sign: FloatArray | None,
-    coef: FloatArray, intercept: float,
+    coef: FloatArray, intercept: float, margin: float | None,
 ) -> Certificate:  # fmt: skip
-    params, some = estimator.get_params(deep=False), weight[rows]
+    """One problem. `margin` is ν-SVC's, where the machine publishes it, as ours do with ν-SVR's tube."""
+    params, some = dict(estimator.get_params(deep=False)), weight[rows]
     if sign is not None:
         label = _class_numbers(estimator, y)[rows]
         factors = np.asarray(getattr(estimator, "class_weight_", np.ones(len(estimator.classes_))), dtype=np.float64)
         if "nu" in params and len(set(factors[label])) > 1:
-            raise ValueError(
-                "certify_fit cannot judge a ν-SVC with class weights: its attributes do not tell the margin at which they "
-                "were weighed; judge the SVC(C=1/margin) that it stands for"
-            )
+            if margin is None:
+                raise ValueError(
+                    "certify_fit cannot judge a ν-SVC with class weights whose attributes do not tell the margin at which "
+                    "they were weighed (margin_); judge the SVC(C=1/margin) that it stands for"
+                )
+            del params["nu"]
+            params["C"] = 1.0 / margin
         some = some * factors[label]
     target = None if sign is not None or y is None else np.asarray(y, dtype=np.float64).ravel()[rows]
-    qp, alpha, multipliers = _as_qp(params, sign, target, some, coef, intercept)
+    qp, alpha, multipliers = _as_qp(params, sign, target, some, coef, intercept, margin)
     gram = kernel_block(kernel, X)
-    if multipliers is None:  # ν-SVR keeps its tube to itself: the best one for the published intercept
-        sample = np.arange(2 * qp.n) % qp.n
-        error = qp.sign * (qp.center - decision_values(gram, coef)[sample] - intercept)
-        tube = smallest_loss(np.ones(2 * qp.n), error, qp.upper, float(qp.targets[0] - qp.targets[1]))
+    if multipliers is None:
+        if hasattr(estimator, "epsilon_"):
+            tube = float(estimator.epsilon_)
+        else:  # kept to itself: the best one for the published intercept
+            sample = np.arange(2 * qp.n) % qp.n
+            error = qp.sign * (qp.center - decision_values(gram, coef)[sample] - intercept)
+            tube = smallest_loss(np.ones(2 * qp.n), error, qp.upper, float(qp.targets[0] - qp.targets[1]))
         multipliers = np.array([intercept + tube, intercept - tube])
     return certify(qp, gram, alpha, multipliers)
 
 
 def _as_qp(
     params: dict[str, Any], sign: FloatArray | None, target: FloatArray | None, weight: FloatArray, coef: FloatArray,
-    intercept: float,
+    intercept: float, margin: float | None,
 ) -> tuple[QP, FloatArray, FloatArray | None]:  # fmt: skip
-    """QP, alpha and multipliers (None: unknown) behind one coefficient per sample and an intercept."""
+    """QP, alpha and multipliers (None: ν-SVR's, of which the tube is missing) behind coefficients and an intercept."""
     with_intercept = params.get("fit_intercept", True)
     published = np.array([intercept] if with_intercept else [])
     if sign is not None:
@@ -176,8 +184,10 @@ def _as_qp(
             upper = formulations.hard_margin(params["C"]) * weight
             return formulations.c_svc(sign, upper, with_intercept), sign * coef, published
         qp = formulations.nu_svc(sign, params["nu"], weight)
-        rho = params["nu"] * weight.sum() / max(np.abs(coef).sum(), np.finfo(float).tiny)  # fits divide by it
-        return qp, sign * coef * rho, rho * (intercept + np.array([-1.0, 1.0]))
+        if margin is None:
+            margin = params["nu"] * weight.sum() / max(np.abs(coef).sum(), np.finfo(float).tiny)
+        rho = margin if margin > 0 else 1.0  # fits divide by it
+        return qp, sign * coef * rho, rho * intercept + margin * np.array([-1.0, 1.0])
     if "C" not in params:
         return formulations.one_class(params["nu"], weight), coef, published
     assert target is not None

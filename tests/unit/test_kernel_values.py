@@ -1,0 +1,39 @@
+"""Kernel values of the core in float64 are as accurate as documented, wherever the samples are and however far apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from maxmargin.kernel_values.native import NativeValues, Samples
+from maxmargin.problem.kernels import Kernel
+
+ACCURACY = 4e-13  # kernel_values/native.py, _ENTRY_ERROR
+N = 40
+
+
+def samples_at(place: float, layout: str) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 6))
+    where = {"one place": np.ones(N), "two places": np.repeat([1.0, -1.0], N // 2), "a line": np.linspace(-1, 1, N)}[layout]
+    return X + place * where[:, None]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("layout", ["one place", "two places", "a line"])
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+def test_values_from_differences_are_accurate_far_out(name, layout, form) -> None:
+    for place in [0.0, 1e2, 1e3, 1e4, 1e6, 1e8, -1e9, 1e10, 1e12, 1e15, 1e80, 1e160]:
+        X = samples_at(place, layout)
+        difference = np.abs(X[:, None] - X[None]).astype(np.longdouble)
+        with np.errstate(over="ignore"):
+            wanted = np.exp(-0.7 * (difference if name == "laplacian" else difference**2).sum(axis=2)).astype(float)
+        rows = NativeValues(Samples(form(X), Kernel(name, gamma=0.7), np.arange(N), np.float64, 1), np.arange(N))
+        each = np.array([rows.sum(np.arange(N), np.array([i]), np.ones(1)) for i in range(N)])
+        zeros = np.zeros((1, N))
+        part = rows.part(zeros, zeros, zeros + 1, zeros, np.zeros((1, N), np.int8), np.zeros(N), 1 << 20)
+        tile, at = rows.tile(part, np.arange(N))
+        for values in (each, tile[np.ix_(at, at)]):
+            assert np.abs(values - wanted).max() <= ACCURACY, place
+        assert rows.noise * rows.magnitude**2 >= np.abs(each - wanted).max()  # what a fit takes them to be off by
