@@ -6,11 +6,14 @@ fuzz, which draws MAXMARGIN_FUZZ of them.
 
 import os
 import signal
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+sys.path.insert(0, str(Path(__file__).parent))  # for helpers of several folders
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", derandomize=False, deadline=None)
 settings.register_profile("fuzz", settings.get_profile("explore"), max_examples=int(os.environ.get("MAXMARGIN_FUZZ", "100")))

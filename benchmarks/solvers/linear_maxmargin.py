@@ -30,7 +30,7 @@ class Linear(Solver):
         self.X, self.y = X, y
         self.estimator = make(
             C=problem.C, loss=problem.loss, tol=problem.tol, fit_intercept=problem.fit_intercept, solver=self.method,
-            n_jobs=threads, **problem.options,
+            n_jobs=threads, **{"intercept_scaling": None, "max_iter": -1, **problem.options},
         )  # fmt: skip
 
     def fit(self) -> None:

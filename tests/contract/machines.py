@@ -60,6 +60,7 @@ def _case(name: str, cls: Any, task: str, own: dict[str, Any], slow: dict[str, A
 SMALL_SETS = {"working_set_size": 4, "tol": 1e-6}
 DC = {"k": 2, "levels": 2, "sample_size": 40, "random_state": 0}
 BUDGET = {"C": 5.0, "budget": 20, "random_state": 0}
+HINGE = {"C": 5.0, "loss": "hinge", "intercept_scaling": None}
 SQUARED_TUBE = {"C": 5.0, "loss": "squared_epsilon_insensitive"}
 CASES = [
     _case("SVC", maxmargin.SVC, "two", {"C": 5.0}, SMALL_SETS),
@@ -73,9 +74,9 @@ CASES = [
     _case("DCSVC-3", maxmargin.DCSVC, "three", {"C": 5.0, **DC}, SMALL_SETS, None),
     _case("DCSVC-early", maxmargin.DCSVC, "two", {"C": 5.0, **DC, "stop_level": 1}, SMALL_SETS, None),
     _case("DCSVR", maxmargin.DCSVR, "numbers", {"C": 5.0, **DC}, SMALL_SETS, None),
-    _case("LinearSVC", maxmargin.LinearSVC, "two", {"C": 5.0}, {"solver": "ocas", "tol": 1e-9}),
-    _case("LinearSVC-3", maxmargin.LinearSVC, "three", {"C": 5.0}, {"solver": "ocas", "tol": 1e-9}),
-    _case("LinearSVC-squared", maxmargin.LinearSVC, "two", {"C": 5.0, "loss": "squared_hinge"}, {"tol": 1e-9}),
+    _case("LinearSVC", maxmargin.LinearSVC, "two", HINGE, {"solver": "ocas", "tol": 1e-9}),
+    _case("LinearSVC-3", maxmargin.LinearSVC, "three", HINGE, {"solver": "ocas", "tol": 1e-9}),
+    _case("LinearSVC-squared", maxmargin.LinearSVC, "two", {"C": 5.0}, {"tol": 1e-9}),
     _case("LinearSVR", maxmargin.LinearSVR, "numbers", {"C": 5.0, "epsilon": 0.2}, {"solver": "ocas", "tol": 1e-9}),
     _case("LinearSVR-free", maxmargin.LinearSVR, "numbers", {"C": 5.0, "intercept_scaling": None}, {"tol": 1e-9}),
     _case("LinearSVR-squared", maxmargin.LinearSVR, "numbers", SQUARED_TUBE, {"tol": 1e-9}),

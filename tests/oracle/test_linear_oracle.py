@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
+from hinge import hinge_svc
 from scipy.optimize import minimize
 from sklearn.datasets import make_blobs, make_classification
 from sklearn.svm import SVC
 from sklearn.svm import LinearSVC as Liblinear
-
-from maxmargin import LinearSVC
 
 SOLVERS = ["auto", "newton", "descent", "ocas"]
 
@@ -28,7 +27,7 @@ def data(request):
 @pytest.mark.parametrize("C", [0.05, 1.0, 20.0])
 def test_free_intercept_matches_libsvm(data, solver, C):
     X, y = data
-    ours = LinearSVC(C, tol=1e-8, solver=solver).fit(X, y)
+    ours = hinge_svc(C, tol=1e-8, solver=solver).fit(X, y)
     theirs = SVC(C=C, kernel="linear", tol=1e-9).fit(X, y)
     best = objective(theirs.coef_[0], theirs.intercept_[0], X, y, C)
     assert ours.status_ == "converged"
@@ -51,7 +50,7 @@ def drawn(n, d, positive):
 @pytest.mark.filterwarnings("ignore:Solver terminated early")  # LIBSVM at large C: an upper bound all the same
 def test_auto_with_a_free_intercept_is_exact_for_any_C(shape, positive, C):
     X, y = drawn(*shape, positive)
-    ours = LinearSVC(C).fit(X, y)
+    ours = hinge_svc(C).fit(X, y)
     theirs = SVC(C=C, kernel="linear", tol=1e-6, max_iter=100_000).fit(X, y)
     best = objective(theirs.coef_[0], theirs.intercept_[0], X, y, C)
     assert ours.status_ == "converged"
@@ -65,8 +64,8 @@ def test_auto_with_a_free_intercept_is_exact_for_any_C(shape, positive, C):
 def test_auto_with_a_free_intercept_and_squared_hinge_is_exact_for_any_C(shape, C):
     """scikit-learn has no such machine; the certificate of our cutting planes judges it."""
     X, y = drawn(*shape, 0.1)
-    ours = LinearSVC(C, loss="squared_hinge").fit(X, y)
-    judge = LinearSVC(C, loss="squared_hinge", solver="ocas").fit(X, y)
+    ours = hinge_svc(C, loss="squared_hinge").fit(X, y)
+    judge = hinge_svc(C, loss="squared_hinge", solver="ocas").fit(X, y)
     assert ours.status_ == "converged"
     assert judge.lower_bound_ * (1 - 1e-12) <= ours.objective_ <= judge.objective_ * (1 + 1e-4)
 
@@ -74,7 +73,7 @@ def test_auto_with_a_free_intercept_and_squared_hinge_is_exact_for_any_C(shape, 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("solver", ["auto", "ocas"])
 def test_samples_without_information_have_only_an_intercept(solver, loss):
-    model = LinearSVC(solver=solver, loss=loss).fit(np.zeros((6, 3)), [0, 1, 1, 0, 1, 1])
+    model = hinge_svc(solver=solver, loss=loss).fit(np.zeros((6, 3)), [0, 1, 1, 0, 1, 1])
     assert model.status_ == "converged"
     assert model.objective_ == pytest.approx({"hinge": 4.0, "squared_hinge": 16 / 3}[loss], rel=1e-4)
 
@@ -87,7 +86,7 @@ def test_penalised_or_no_intercept_matches_liblinear(data, solver, loss, scaling
     intercept = scaling > 0
     kind = {"fit_intercept": intercept, "loss": loss, "C": 0.5}
     theirs = Liblinear(tol=1e-10, dual=True, max_iter=200_000, intercept_scaling=scaling or 1.0, **kind).fit(X, y)
-    ours = LinearSVC(tol=1e-8, solver=solver, intercept_scaling=scaling or None, **kind).fit(X, y)
+    ours = hinge_svc(tol=1e-8, solver=solver, intercept_scaling=scaling or None, **kind).fit(X, y)
     b = float(theirs.intercept_[0]) if intercept else 0.0
     best = objective(theirs.coef_[0], b, X, y, 0.5, loss, scaling or None)
     assert ours.objective_ == pytest.approx(best, rel=1e-6)
@@ -110,7 +109,7 @@ def test_tiny_problem_matches_a_generic_qp(loss):
         options={"ftol": 1e-14, "maxiter": 1000},
     )
     for solver in SOLVERS[:2] + SOLVERS[3:]:
-        model = LinearSVC(C, tol=1e-8, loss=loss, solver=solver).fit(X, y, sample_weight=weight)
+        model = hinge_svc(C, tol=1e-8, loss=loss, solver=solver).fit(X, y, sample_weight=weight)
         assert model.objective_ == pytest.approx(-found.fun, rel=1e-6)
         assert model.objective_ == pytest.approx(
             objective(model.coef_[0], model.intercept_[0], X, y, C, loss, weight=weight), rel=1e-12
@@ -130,7 +129,7 @@ def test_crammer_singer_matches_scikit_learn(fit_intercept):
         return losses.max(1) - scores[np.arange(150), y]
 
     kind = {"multi_class": "crammer_singer", "C": C, "fit_intercept": fit_intercept}
-    ours = LinearSVC(tol=1e-6, intercept_scaling=1.0 if fit_intercept else None, **kind).fit(X, y)
+    ours = hinge_svc(tol=1e-6, intercept_scaling=1.0 if fit_intercept else None, **kind).fit(X, y)
     theirs = Liblinear(tol=1e-9, max_iter=100_000, **kind).fit(X, y)
     values = [
         0.5 * np.sum(m.coef_**2) + 0.5 * np.sum(np.asarray(m.intercept_) ** 2) * fit_intercept
@@ -148,29 +147,29 @@ def test_crammer_singer_of_two_classes_matches_scikit_learn(fit_intercept):
     X = rng.normal(size=(200, 4)) + 0.3
     y = np.where(X[:, 0] + rng.normal(size=200) > 0, "b", "a")
     kind = {"multi_class": "crammer_singer", "fit_intercept": fit_intercept, "intercept_scaling": 1.0}
-    ours = LinearSVC(tol=1e-8, **kind).fit(X, y)
+    ours = hinge_svc(tol=1e-8, **kind).fit(X, y)
     theirs = Liblinear(tol=1e-9, max_iter=100_000, **kind).fit(X, y)
     assert ours.coef_.shape == (1, 4) and ours.intercept_.shape == (1,)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-4)
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=2e-4)
     assert (ours.predict(X) == theirs.predict(X)).all()
     # Two classes whose weights differ in sign only: half the binary problem at twice C.
-    binary = LinearSVC(2.0, tol=1e-8, fit_intercept=fit_intercept, intercept_scaling=1.0).fit(X, y)
+    binary = hinge_svc(2.0, tol=1e-8, fit_intercept=fit_intercept, intercept_scaling=1.0).fit(X, y)
     assert ours.objective_ == pytest.approx(0.5 * binary.objective_, rel=1e-7)
 
 
 def test_crammer_singer_with_free_intercepts_is_no_worse_than_with_penalised_ones():
     X, y = make_blobs(120, 3, centers=3, cluster_std=5.0, random_state=1)
     X = (X - X.mean(0)) / X.std(0) + 1.0
-    free = LinearSVC(0.5, tol=1e-5, multi_class="crammer_singer").fit(X, y)
-    held = LinearSVC(0.5, tol=1e-5, multi_class="crammer_singer", intercept_scaling=1.0).fit(X, y)
+    free = hinge_svc(0.5, tol=1e-5, multi_class="crammer_singer").fit(X, y)
+    held = hinge_svc(0.5, tol=1e-5, multi_class="crammer_singer", intercept_scaling=1.0).fit(X, y)
     assert free.status_ == "converged"
     assert free.objective_ <= held.objective_ * (1 + 1e-5)
 
 
 def test_one_vs_rest_is_one_binary_problem_per_class():
     X, y = make_blobs(120, 3, centers=3, cluster_std=5.0, random_state=1)
-    joint = LinearSVC(0.2, tol=1e-6).fit(X, y)
-    single = [LinearSVC(0.2, tol=1e-6).fit(X, y == k) for k in range(3)]
+    joint = hinge_svc(0.2, tol=1e-6).fit(X, y)
+    single = [hinge_svc(0.2, tol=1e-6).fit(X, y == k) for k in range(3)]
     assert joint.objective_ == pytest.approx(sum(m.objective_ for m in single), rel=1e-6)
     assert joint.coef_.shape == (3, 3) and joint.intercept_.shape == (3,)

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hinge import hinge_svc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin import LinearSVC, _core
+from maxmargin import _core
 from maxmargin.linear import CrammerSinger, LinearProblem, drive
 from maxmargin.linear.bundle import IDLE
 from maxmargin.runtime import Control, Status
@@ -85,7 +86,7 @@ def few():
 @pytest.mark.parametrize("C", [1.0, 1e4])
 def test_few_weighted_samples_take_few_turns(fit_intercept, C):
     X, y, weight = few()
-    model = LinearSVC(C, multi_class="crammer_singer", fit_intercept=fit_intercept).fit(X, y, weight)
+    model = hinge_svc(C, multi_class="crammer_singer", fit_intercept=fit_intercept).fit(X, y, weight)
     assert model.status_ == "converged" and model.n_iter_ <= 30  # hundreds by cutting planes alone
 
 
@@ -116,8 +117,8 @@ def test_weights_equal_repeated_rows(kind, fit_intercept):
     counts[:classes] = np.maximum(counts[:classes], 1)
     rows = np.repeat(np.arange(len(y)), counts)
     options = {"multi_class": "crammer_singer", "tol": 1e-4, "fit_intercept": fit_intercept}
-    weighted = LinearSVC(**options).fit(X, y, sample_weight=counts)
-    repeated = LinearSVC(**options).fit(X[rows], y[rows])
+    weighted = hinge_svc(**options).fit(X, y, sample_weight=counts)
+    repeated = hinge_svc(**options).fit(X[rows], y[rows])
     np.testing.assert_array_equal(weighted.coef_, repeated.coef_)
 
 
@@ -131,8 +132,8 @@ def test_weights_equal_repeated_rows_in_the_solver():
     X, y, counts = large()
     rows = np.repeat(np.arange(3000), counts)
     options = {"C": 0.01, "multi_class": "crammer_singer", "tol": 1e-5}
-    weighted = LinearSVC(**options).fit(X, y, sample_weight=counts)
-    repeated = LinearSVC(**options).fit(X[rows], y[rows])
+    weighted = hinge_svc(**options).fit(X, y, sample_weight=counts)
+    repeated = hinge_svc(**options).fit(X[rows], y[rows])
     assert weighted.objective_ == pytest.approx(repeated.objective_, rel=2e-5)
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-2)
 
@@ -141,6 +142,6 @@ def test_weights_equal_repeated_rows_in_the_solver():
 def test_any_number_of_threads_gives_the_same_model(sparse):
     X, y, _ = large()
     X = sp.csr_matrix(X) if sparse else np.repeat(X, 5, axis=1)  # enough work for threads to be woken
-    one, many = (LinearSVC(0.1, multi_class="crammer_singer", tol=1e-2, n_jobs=n).fit(X, y) for n in (1, 3))
+    one, many = (hinge_svc(0.1, multi_class="crammer_singer", tol=1e-2, n_jobs=n).fit(X, y) for n in (1, 3))
     np.testing.assert_array_equal(one.coef_, many.coef_)
     assert one.objective_ == many.objective_ and one.n_iter_ == many.n_iter_

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn.svm
+from hinge import hinge_svc
 from hypothesis import HealthCheck, event, given, note, settings
 from hypothesis import strategies as st
 
@@ -101,7 +102,7 @@ def others(case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
     """Models by other programs and by another of our solvers; good or bad, none may lie below the bound."""
     found = []
     solver = {"newton": "descent", "descent": "newton"}.get(case.options["solver"], "newton")
-    makes = [LinearSVC(**case.options).set_params(
+    makes = [hinge_svc(**case.options).set_params(
         tol=1e-9, solver="ocas" if case.joint else solver, max_iter=60, max_time=None, callback=None, warm_start=False)]
     free = case.options["fit_intercept"] and case.options["intercept_scaling"] is None
     common = {"C": case.options["C"], "class_weight": case.options["class_weight"], "tol": 1e-8, "max_iter": 3000}
@@ -231,7 +232,7 @@ def fitted(model: LinearSVC, case: Case, terminal: pytest.CaptureFixture[str]) -
 def test_what_a_fit_says_is_true_fuzz(capfd, data) -> None:
     case = data.draw(cases())
     note(f"{case.options}, weight {case.weight!r}")
-    model = LinearSVC()
+    model = hinge_svc()
     if fitted(model, case, capfd):
         check(case, model)
     for _ in range(data.draw(st.sampled_from([0, 0, 1, 2]))):

@@ -9,7 +9,7 @@ from maxmargin import LinearSVC, LinearSVR
 @parametrize_with_checks(
     [
         LinearSVC(),
-        LinearSVC(loss="squared_hinge", intercept_scaling=1.0),
+        LinearSVC(loss="hinge", intercept_scaling=None),
         LinearSVC(solver="ocas", tol=1e-3),
         LinearSVC(multi_class="crammer_singer", tol=1e-3),
         LinearSVR(),

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hinge import hinge_svc
 
-from maxmargin import LinearSVC
 from maxmargin.data import FormatError, describe, load, save
 from maxmargin.data.libsvm import cache_libsvm
 
@@ -118,8 +118,8 @@ def test_fit_file_equals_fit_and_the_cache_follows_the_file(tmp_path, data):
     x, y = data
     name = tmp_path / "train.svm"
     save(name, x, y)
-    model = LinearSVC().fit_file(name, n_features=12)
-    direct = LinearSVC().fit(x.astype(np.float32), y)
+    model = hinge_svc().fit_file(name, n_features=12)
+    direct = hinge_svc().fit(x.astype(np.float32), y)
     np.testing.assert_allclose(model.coef_, direct.coef_, atol=1e-12)
     stamp = (tmp_path / "train.svm.cache" / "about.json").stat().st_mtime_ns
     cache_libsvm(name, n_features=12)
@@ -228,6 +228,6 @@ def test_fit_file_takes_weights_and_double_precision(tmp_path):
     assert np.array_equal(cached.toarray(), x)
     save(tmp_path / "b.svm", x - 1600000001.0, y)
     weight = np.array([1.0, 2.0, 0.5, 1.0])
-    model = LinearSVC(tol=1e-8).fit_file(tmp_path / "b.svm", dtype=np.float64, sample_weight=weight)
-    direct = LinearSVC(tol=1e-8).fit(x - 1600000001.0, y, weight)
+    model = hinge_svc(tol=1e-8).fit_file(tmp_path / "b.svm", dtype=np.float64, sample_weight=weight)
+    direct = hinge_svc(tol=1e-8).fit(x - 1600000001.0, y, weight)
     np.testing.assert_allclose(model.coef_, direct.coef_, rtol=1e-6)

@@ -5,8 +5,8 @@ import threading
 
 import numpy as np
 import pytest
+from hinge import hinge_svc
 
-from maxmargin import LinearSVC
 from maxmargin.estimators import linear
 from maxmargin.linear import LinearProblem, OneVsRest, drive, make
 from maxmargin.runtime import Control, Status
@@ -59,7 +59,7 @@ def test_a_stop_keeps_what_every_class_has(samples):
 def test_the_estimator_gives_the_same_model_for_any_number_of_threads(samples, monkeypatch):
     monkeypatch.setattr(linear, "SIDE_BY_SIDE", 0)
     X, y = samples
-    one, many = (LinearSVC(n_jobs=n, random_state=3).fit(X, y) for n in (1, 4))
+    one, many = (hinge_svc(n_jobs=n, random_state=3).fit(X, y) for n in (1, 4))
     np.testing.assert_array_equal(one.coef_, many.coef_)
     np.testing.assert_array_equal(one.intercept_, many.intercept_)
     assert one.objective_ == many.objective_ and many.timings_["passes"] == one.timings_["passes"] > 5
@@ -73,11 +73,19 @@ def test_a_limit_leaves_every_class_a_model(samples, workers):
     np.testing.assert_array_equal(fair.w, whole.w)
 
 
-@pytest.mark.parametrize("limit", [{"max_time": 30.0}, {"max_iter": 15}])
-def test_classes_take_turns_while_a_limit_is_set(samples, limit):
+def test_classes_take_turns_while_a_limit_is_set(samples):
     turns = []
-    LinearSVC(**limit, callback=lambda row: turns.append(row["problem"]) or len(turns) == 5).fit(*samples)
+    hinge_svc(max_time=30.0, callback=lambda row: turns.append(row["problem"]) or len(turns) == 5).fit(*samples)
     assert sorted(turns) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_max_iter_limits_the_turns_of_each_class(samples, jobs, monkeypatch):
+    monkeypatch.setattr(linear, "SIDE_BY_SIDE", 0)
+    with pytest.warns(Warning, match="max_iter"):
+        model = hinge_svc(solver="ocas", max_iter=4, n_jobs=jobs).fit(*samples)
+    assert model.status_ == "max_iter" and model.coef_.any(axis=1).all()
+    assert sorted(model.trace_["problem"][:-1]) == sorted(4 * [0, 1, 2, 3, 4])
 
 
 def test_seconds_after_a_change_of_solver_add_up(samples):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hinge import hinge_svc
 
-from maxmargin import LinearSVC
 from maxmargin.data.matrix import far_centre
 
 
@@ -20,7 +20,7 @@ def drawn(n, d, kind=np.float64):
 @pytest.mark.parametrize("shape", [(800, 6), (80, 100)], ids=["narrow", "wide"])
 def test_a_shift_changes_the_intercept_only(shape, shift, loss):
     X, y = drawn(*shape)
-    near, far = (LinearSVC(loss=loss, tol=1e-6).fit(Z, y == 0) for Z in (X, X + shift))
+    near, far = (hinge_svc(loss=loss, tol=1e-6).fit(Z, y == 0) for Z in (X, X + shift))
     assert far.status_ == "converged"
     assert far.objective_ == pytest.approx(near.objective_, rel=2e-6)
     np.testing.assert_allclose(far.decision_function(X + shift), near.decision_function(X), atol=2e-2)
@@ -29,14 +29,14 @@ def test_a_shift_changes_the_intercept_only(shape, shift, loss):
 @pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer"])
 def test_several_classes_far_from_zero(multi_class):
     X, y = drawn(300, 5, np.float32)
-    near, far = (LinearSVC(multi_class=multi_class).fit(Z, y) for Z in (X, X + np.float32(2000)))
+    near, far = (hinge_svc(multi_class=multi_class).fit(Z, y) for Z in (X, X + np.float32(2000)))
     assert far.status_ == "converged"
     assert far.objective_ == pytest.approx(near.objective_, rel=2e-4)
 
 
 def test_a_warm_start_far_from_zero_is_proven_at_once():
     X, y = drawn(600, 5)
-    model = LinearSVC(warm_start=True).fit(X + 1e4, y == 0)
+    model = hinge_svc(warm_start=True).fit(X + 1e4, y == 0)
     turns, objective = model.n_iter_, model.objective_
     model.fit(X + 1e4, y == 0)
     assert model.n_iter_ == 1 < turns

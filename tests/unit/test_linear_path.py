@@ -7,10 +7,9 @@ import weakref
 
 import numpy as np
 import pytest
+from hinge import hinge_svc
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
-
-from maxmargin import LinearSVC
 
 X, y = make_classification(2500, 12, n_informative=8, flip_y=0.1, random_state=0)
 X3, y3 = make_classification(400, 10, n_informative=6, n_classes=3, random_state=1)
@@ -20,9 +19,9 @@ X3, y3 = make_classification(400, 10, n_informative=6, n_classes=3, random_state
 @pytest.mark.parametrize("solver", ["newton", "descent", "ocas"])
 def test_a_path_is_as_good_as_separate_fits(solver: str, loss: str) -> None:
     strengths = [1.0, 0.01, 10.0]
-    models = LinearSVC(solver=solver, loss=loss, tol=1e-4, fit_intercept=False).path(X, y, strengths)
+    models = hinge_svc(solver=solver, loss=loss, tol=1e-4, fit_intercept=False).path(X, y, strengths)
     for C, model in zip(strengths, models):
-        alone = LinearSVC(C, solver=solver, loss=loss, tol=1e-4, fit_intercept=False).fit(X, y)
+        alone = hinge_svc(C, solver=solver, loss=loss, tol=1e-4, fit_intercept=False).fit(X, y)
         assert model.C == C
         assert model.status_ == "converged"
         assert model.objective_ == pytest.approx(alone.objective_, rel=2e-4)
@@ -32,7 +31,7 @@ def test_a_path_is_as_good_as_separate_fits(solver: str, loss: str) -> None:
 
 
 def test_the_same_problem_again_is_proven_at_once() -> None:
-    model = LinearSVC(tol=1e-3, warm_start=True, fit_intercept=False, solver="newton").fit(X, y)
+    model = hinge_svc(tol=1e-3, warm_start=True, fit_intercept=False, solver="newton").fit(X, y)
     turns, before = model.n_iter_, model.objective_
     model.fit(X, y)
     assert np.all(model.n_iter_ <= np.minimum(1, turns))
@@ -42,7 +41,7 @@ def test_the_same_problem_again_is_proven_at_once() -> None:
 
 @pytest.mark.parametrize("solver", ["newton", "descent", "ocas", "cpa"])
 def test_a_warm_start_that_is_stopped_is_no_worse_than_its_start(solver: str) -> None:
-    model = LinearSVC(C=0.1, tol=1e-3, warm_start=True, fit_intercept=False, solver=solver).fit(X, y)
+    model = hinge_svc(C=0.1, tol=1e-3, warm_start=True, fit_intercept=False, solver=solver).fit(X, y)
     start = model.coef_.ravel()
     margins = np.where(y == model.classes_[1], 1, -1) * (X @ start)
     model.set_params(C=0.11, tol=1e-9, max_iter=1)
@@ -53,30 +52,30 @@ def test_a_warm_start_that_is_stopped_is_no_worse_than_its_start(solver: str) ->
 
 @pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer"])
 def test_paths_of_several_classes(multi_class: str) -> None:
-    models = LinearSVC(multi_class=multi_class, tol=1e-4).path(X3, y3, [0.1, 1.0])
+    models = hinge_svc(multi_class=multi_class, tol=1e-4).path(X3, y3, [0.1, 1.0])
     for C, model in zip((0.1, 1.0), models):
-        alone = LinearSVC(C, multi_class=multi_class, tol=1e-4).fit(X3, y3)
+        alone = hinge_svc(C, multi_class=multi_class, tol=1e-4).fit(X3, y3)
         assert model.objective_ == pytest.approx(alone.objective_, rel=5e-4)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_the_joint_problem_reuses_its_cuts(fit_intercept: bool) -> None:
     options = {"multi_class": "crammer_singer", "tol": 1e-4, "fit_intercept": fit_intercept}
-    cold = LinearSVC(1.2, **options).fit(X3, y3)
-    model = LinearSVC(1.0, warm_start=True, **options).fit(X3, y3)
+    cold = hinge_svc(1.2, **options).fit(X3, y3)
+    model = hinge_svc(1.0, warm_start=True, **options).fit(X3, y3)
     model.set_params(C=1.2).fit(X3, y3)
-    along = LinearSVC(**options).path(X3, y3, [1.0, 1.2])[1]
+    along = hinge_svc(**options).path(X3, y3, [1.0, 1.2])[1]
     for warm in (model, along):
         assert warm.status_ == "converged" and warm.n_iter_ < 0.75 * cold.n_iter_
         assert warm.trace_["gap"][0] < 0.1 * cold.trace_["gap"][0]
         assert warm.lower_bound_ <= cold.objective_ and cold.lower_bound_ <= warm.objective_
     model.set_params(multi_class="ovr").fit(X3, y3)  # cuts of another problem
-    assert model.lower_bound_ <= LinearSVC(1.2, tol=1e-6, fit_intercept=fit_intercept).fit(X3, y3).objective_
+    assert model.lower_bound_ <= hinge_svc(1.2, tol=1e-6, fit_intercept=fit_intercept).fit(X3, y3).objective_
 
 
 @pytest.mark.parametrize("again", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy])
 def test_a_model_to_start_from_can_be_copied_and_keeps_its_cuts(again) -> None:
-    model = LinearSVC(tol=1e-3, warm_start=True).fit(X3, y3)
+    model = hinge_svc(tol=1e-3, warm_start=True).fit(X3, y3)
     twin = again(model).fit(X3, y3)
     assert twin.n_iter_ <= 3 < model.n_iter_  # each class is proven at once
     assert twin.objective_ <= model.objective_
@@ -84,7 +83,7 @@ def test_a_model_to_start_from_can_be_copied_and_keeps_its_cuts(again) -> None:
 
 def test_a_model_to_start_from_does_not_hold_the_samples() -> None:
     samples = X.copy()
-    model = LinearSVC(warm_start=True).fit(samples, y)
+    model = hinge_svc(warm_start=True).fit(samples, y)
     alive = weakref.ref(samples)
     del samples
     assert model.status_ == "converged" and alive() is None
@@ -93,9 +92,9 @@ def test_a_model_to_start_from_does_not_hold_the_samples() -> None:
 def test_every_C_of_a_path_is_checked_before_the_first_fit() -> None:
     turns: list[object] = []
     with pytest.raises(ValueError, match=r"C=-1\.0"):
-        LinearSVC(callback=turns.append).path(X, y, [0.1, -1.0, 1.0])
+        hinge_svc(callback=turns.append).path(X, y, [0.1, -1.0, 1.0])
     with pytest.raises(ValueError, match="C=inf"):
-        LinearSVC(callback=turns.append).path(X, y, [0.1, np.inf])
+        hinge_svc(callback=turns.append).path(X, y, [0.1, np.inf])
     assert not turns
 
 
@@ -109,14 +108,14 @@ def test_an_interrupted_path_hands_over_the_models_it_has() -> None:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        second, first = LinearSVC(callback=press, warm_start=True).path(X, y, [1.0, 0.01, 10.0])
+        second, first = hinge_svc(callback=press, warm_start=True).path(X, y, [1.0, 0.01, 10.0])
     assert (first.C, first.status_, first.warm_start) == (0.01, "converged", True)
     assert (second.C, second.status_, second.warm_start) == (1.0, "interrupted", True)
     assert second.score(X, y) > 0.5
 
 
 def test_classes_that_a_stopped_fit_has_not_reached_keep_their_start() -> None:
-    model = LinearSVC(warm_start=True).fit(X3, y3)
+    model = hinge_svc(warm_start=True).fit(X3, y3)
     before = model.coef_
     model.set_params(C=1.1, callback=lambda row: True).fit(X3, y3)
     assert model.status_ == "callback"

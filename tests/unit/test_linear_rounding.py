@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hinge import hinge_svc
 
-from maxmargin import LinearSVC
 from maxmargin.linear import LinearProblem, bundle, certified, make
 from maxmargin.linear.bundle import Bundle
 from maxmargin.linear.joint_problem import JointProblem
@@ -67,10 +67,10 @@ def test_solvers_that_sum_up_anew_at_every_turn_prove_the_same(solver, loss, mon
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 3))
     y = (X[:, 0] + rng.normal(size=80) > 0).astype(int)
-    usual = LinearSVC(solver=solver, loss=loss, fit_intercept=False, tol=1e-5).fit(X, y)
+    usual = hinge_svc(solver=solver, loss=loss, fit_intercept=False, tol=1e-5).fit(X, y)
     monkeypatch.setattr(certified, "NOTICED", 0.0)
     monkeypatch.setattr(Sum, "worn", lambda self, mass: True)
-    anew = LinearSVC(solver=solver, loss=loss, fit_intercept=False, tol=1e-5).fit(X, y)
+    anew = hinge_svc(solver=solver, loss=loss, fit_intercept=False, tol=1e-5).fit(X, y)
     assert anew.status_ == "converged"
     assert anew.lower_bound_ <= usual.objective_ and usual.lower_bound_ <= anew.objective_
 
@@ -288,7 +288,7 @@ def test_samples_far_from_zero_are_judged_as_they_are(kind):
     X = (rng.normal(size=(300, 3)) + 3000).astype(kind)
     X[:3] = rng.normal(size=(3, 3)).astype(kind) * 1e-3
     y = (X[:, 0] - X[:, 1] + rng.normal(size=300) > 0).astype(int)
-    model = LinearSVC(1.0, tol=1e-6, max_iter=400).fit(X, y)
+    model = hinge_svc(1.0, tol=1e-6, max_iter=400).fit(X, y)
     margins = np.where(y, 1, -1) * (X.astype(np.longdouble) @ model.coef_[0].astype(np.longdouble) + model.intercept_[0])
     value = (model.coef_.astype(np.longdouble) ** 2).sum() / 2 + np.maximum(0, 1 - margins).sum()
     assert model.objective_ == pytest.approx(float(value), rel=1e-11)
@@ -298,7 +298,7 @@ def test_samples_far_from_zero_are_judged_as_they_are(kind):
 @pytest.mark.parametrize("size", [1e160, 1e300])
 def test_products_that_overflow_are_refused_with_the_remedy(size, loss):
     X = np.array([[1.0], [-1.0], [2.0]]) * size
-    model = LinearSVC(loss=loss)
+    model = hinge_svc(loss=loss)
     with pytest.raises(ValueError, match=r"X has values up to 2e\+[0-9]+ .* Scale the features"):
         model.fit(X, [0, 1, 0])
     assert not hasattr(model, "coef_")

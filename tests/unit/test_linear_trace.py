@@ -4,8 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-
-from maxmargin import LinearSVC
+from hinge import hinge_svc
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 4))
@@ -23,7 +22,7 @@ STOPS = [{}, {"max_iter": 1}, {"max_iter": 4}, {"max_time": 1e-9}, {"callback": 
 def fit(y, options, stop):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return LinearSVC(**options, **stop, tol=1e-3).fit(X, y)
+        return hinge_svc(**options, **stop, tol=1e-3).fit(X, y)
 
 
 @pytest.mark.parametrize("stop", STOPS, ids=str)
@@ -85,11 +84,11 @@ def test_the_total_of_several_problems_is_their_sum():
 @pytest.mark.parametrize("y", [Y2, Y3], ids=["two", "three"])
 def test_what_is_proven_in_the_turn_of_a_limit_has_converged(y):
     """Converged is converged: max_iter that strikes in the last turn needed changes nothing."""
-    whole = LinearSVC(tol=1e-3).fit(X, y)
+    whole = hinge_svc(tol=1e-3).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        limited = LinearSVC(tol=1e-3, max_iter=whole.n_iter_).fit(X, y)
+        limited = hinge_svc(tol=1e-3, max_iter=whole.n_iter_).fit(X, y)
     assert limited.status_ == "converged" and limited.n_iter_ == whole.n_iter_
     np.testing.assert_array_equal(limited.coef_, whole.coef_)
     with pytest.warns(Warning, match="max_iter"):
-        assert LinearSVC(tol=1e-3, max_iter=whole.n_iter_ - 1).fit(X, y).status_ == "max_iter"
+        assert hinge_svc(tol=1e-3, max_iter=whole.n_iter_ - 1).fit(X, y).status_ == "max_iter"

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from maxmargin import LinearSVC
+from hinge import hinge_svc
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(90, 3))
@@ -34,12 +33,12 @@ CHANGES = {
 @pytest.mark.parametrize("free", [True, False])
 def test_a_warm_start_proves_no_more_than_is_true(change, y, free):
     """The example of a bound kept under another C, of weights left out of the fingerprint, of labels turned round."""
-    model = LinearSVC(C=10.0, warm_start=True, fit_intercept=free, tol=1e-5).fit(X, y, WEIGHT)
+    model = hinge_svc(C=10.0, warm_start=True, fit_intercept=free, tol=1e-5).fit(X, y, WEIGHT)
     options = dict(CHANGES[change])
     x, labels = options.pop("X", lambda v: v)(X), options.pop("y", lambda v: v)(y)
     weight = options.pop("weight", WEIGHT)
     model.set_params(**options).fit(x, labels, weight)
-    cold = LinearSVC(**model.get_params()).set_params(warm_start=False, tol=1e-7).fit(x, labels, weight)
+    cold = hinge_svc(**model.get_params()).set_params(warm_start=False, tol=1e-7).fit(x, labels, weight)
     assert model.status_ == cold.status_ == "converged"
     assert model.lower_bound_ <= cold.objective_ and cold.lower_bound_ <= model.objective_
     assert model.objective_ <= cold.objective_ * (1 + 2e-5)
@@ -50,7 +49,7 @@ def test_opposite_labels_after_a_large_C(solver):
     """The share of a cut in a mixture cannot be negative: it gave a bound of 1 where the optimum is 0.66."""
     y = np.where(np.arange(10) % 2, 1, -1)
     x = (y * np.linspace(0.1, 1, 10))[:, None]
-    model = LinearSVC(1e6, loss="squared_hinge", fit_intercept=False, warm_start=True, solver=solver).fit(x, y)
+    model = hinge_svc(1e6, loss="squared_hinge", fit_intercept=False, warm_start=True, solver=solver).fit(x, y)
     model.set_params(C=0.1).fit(x, -y)
     w = np.linspace(-3, 3, 60001)
     best = (0.5 * w**2 + 0.1 * (np.maximum(0, 1 + np.outer(y * x[:, 0], w)) ** 2).sum(axis=0)).min()
@@ -59,8 +58,8 @@ def test_opposite_labels_after_a_large_C(solver):
 
 
 def test_two_joint_classes_have_half_the_bound_of_the_binary_problem_at_twice_C():
-    joint = LinearSVC(0.5, multi_class="crammer_singer", tol=1e-6).fit(X, Y, WEIGHT)
-    binary = LinearSVC(1.0, tol=1e-6).fit(X, Y, WEIGHT)
+    joint = hinge_svc(0.5, multi_class="crammer_singer", tol=1e-6).fit(X, Y, WEIGHT)
+    binary = hinge_svc(1.0, tol=1e-6).fit(X, Y, WEIGHT)
     for name in ("objective_", "lower_bound_", "dual_gap_"):
         assert getattr(joint, name) == 0.5 * getattr(binary, name)
     w, b = joint.coef_[0] / 2, joint.intercept_[0] / 2  # of class 1; class 0 has the opposite
@@ -72,7 +71,7 @@ def test_two_joint_classes_have_half_the_bound_of_the_binary_problem_at_twice_C(
 
 def test_cuts_of_a_fit_are_not_touched_by_the_next():
     """A fit that fails half-way must not leave the cuts of the last one in pieces."""
-    model = LinearSVC(solver="ocas", warm_start=True).fit(X, Y)
+    model = hinge_svc(solver="ocas", warm_start=True).fit(X, Y)
     before = [np.copy(array) for array in vars(model._memory[1][0]).values()]
 
     def fail(row):

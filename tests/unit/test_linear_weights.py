@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from hinge import hinge_svc
 
-from maxmargin import LinearSVC
 from maxmargin.linear import reduced_qp
 
 
@@ -45,7 +45,7 @@ def test_binary_fits_are_certified(solver, fit_intercept, weights):
     X, y = samples(2)
     class_weight = {0: 1e4, 1: 1e-4} if weights == "class" else None
     sample_weight = 10.0 ** np.random.default_rng(1).uniform(-4, 4, len(y)) if weights == "sample" else None
-    model = LinearSVC(solver=solver, fit_intercept=fit_intercept, class_weight=class_weight, tol=1e-6)
+    model = hinge_svc(solver=solver, fit_intercept=fit_intercept, class_weight=class_weight, tol=1e-6)
     model.fit(X, y, sample_weight)
     assert model.status_ == "converged"
     weight = np.ones(len(y)) if sample_weight is None else sample_weight
@@ -53,7 +53,7 @@ def test_binary_fits_are_certified(solver, fit_intercept, weights):
     margins = np.where(y == 1, 1, -1) * model.decision_function(X)
     objective = 0.5 * float((model.coef_**2).sum()) + float(weight @ np.maximum(0, 1 - margins))
     assert model.objective_ == pytest.approx(objective, rel=1e-9)
-    other = LinearSVC(
+    other = hinge_svc(
         solver="ocas" if solver == "auto" else "auto", fit_intercept=fit_intercept, class_weight=class_weight, tol=1e-7
     ).fit(X, y, sample_weight)
     assert model.lower_bound_ <= other.objective_ * (1 + 1e-12)
@@ -63,6 +63,6 @@ def test_binary_fits_are_certified(solver, fit_intercept, weights):
 @pytest.mark.parametrize("class_weight", [{0: 1000, 1: 1e-4, 2: 1e-4}, {0: 1e4, 1: 1.0, 2: 1e-4}])
 def test_several_classes_are_certified(multi_class, class_weight):
     X, y = samples(3)
-    model = LinearSVC(multi_class=multi_class, class_weight=class_weight, max_iter=400).fit(X, y)
+    model = hinge_svc(multi_class=multi_class, class_weight=class_weight, max_iter=400).fit(X, y)
     assert model.status_ == "converged" and model.dual_gap_ <= 1e-4 * model.objective_ + 1e-12
     assert np.mean(model.predict(X) == 0) > 0.8  # the heavy class takes all that is in doubt

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hinge import hinge_svc
 
-from maxmargin import LinearSVC, _core
+from maxmargin import _core
 from maxmargin.data import matrix
 from maxmargin.linear import direction
 from maxmargin.linear.problem import LinearProblem
@@ -123,8 +124,8 @@ def test_wide_fits_agree_with_coordinate_descent(loss, intercept):
     problem = wide_problem(n=1500)
     x, y = problem.X, problem.sign
     settings = {"loss": loss, "fit_intercept": intercept, "C": 0.05, "tol": 1e-6}
-    newton = LinearSVC(solver="newton", **settings).fit(x, y)
-    descent = LinearSVC(solver="descent", **settings).fit(x, y)
+    newton = hinge_svc(solver="newton", **settings).fit(x, y)
+    descent = hinge_svc(solver="descent", **settings).fit(x, y)
     assert newton.status_ == descent.status_ == "converged"
     assert newton.objective_ == pytest.approx(descent.objective_, rel=2e-6)
     assert newton.lower_bound_ <= descent.objective_ and descent.lower_bound_ <= newton.objective_
@@ -135,10 +136,10 @@ def test_badly_scaled_wide_data_still_get_a_certificate(monkeypatch, factor):
     """Columns over four decades, and a float32 factor that fails altogether: the iterations go on without it."""
     problem = wide_problem(n=1200, scale=10.0 ** np.linspace(-2, 2, 300))
     settings = {"fit_intercept": False, "C": 1e-3, "tol": 1e-3}
-    other = LinearSVC(solver="descent", **settings).fit(problem.X, problem.sign)
+    other = hinge_svc(solver="descent", **settings).fit(problem.X, problem.sign)
     if not factor:
         monkeypatch.setattr(direction.Directions, "_sampled_factor", lambda self, found: None)
-    newton = LinearSVC(solver="newton", **settings).fit(problem.X, problem.sign)
+    newton = hinge_svc(solver="newton", **settings).fit(problem.X, problem.sign)
     assert newton.status_ == "converged" and newton.dual_gap_ <= 1e-3 * newton.objective_
     assert newton.lower_bound_ <= other.objective_ and other.lower_bound_ <= newton.objective_
 
@@ -178,8 +179,8 @@ def test_compact_fit_is_the_dense_fit(monkeypatch):
     rng = np.random.default_rng(0)
     x = rng.random((800, 150)) * (rng.random((800, 150)) < 0.2)
     y = x @ rng.normal(size=150) > 0
-    kept = LinearSVC(C=0.1, tol=1e-6).fit(x, y)
+    kept = hinge_svc(C=0.1, tol=1e-6).fit(x, y)
     monkeypatch.setattr(matrix, "_LARGE", 100)
-    packed = LinearSVC(C=0.1, tol=1e-6).fit(x, y)
+    packed = hinge_svc(C=0.1, tol=1e-6).fit(x, y)
     assert packed.objective_ == pytest.approx(kept.objective_, rel=2e-6)
     assert packed.score(x, y) == kept.score(x, y)

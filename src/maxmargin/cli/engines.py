@@ -165,6 +165,9 @@ def built(args: argparse.Namespace, engine: str, samples: Samples, console: Cons
     fixed = {"kernel": args.kernel, "max_time": args.max_time, "n_jobs": args.jobs, "verbose": not console.quiet}
     if engine in ("dc", "budget"):
         fixed["fit_intercept"] = True  # as the exact machines have
+    if engine == "linear":  # LIBSVM's problem with a linear kernel, which is not scikit-learn's LinearSVC
+        fixed |= {"loss": "hinge" if args.machine == "svc" else "epsilon_insensitive", "intercept_scaling": None}
+        given = {"tol": 1e-4, "max_iter": -1, **given}
     return machine(**given, **{name: value for name, value in fixed.items() if name in known})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal, TypeVar
 
@@ -26,7 +27,7 @@ from maxmargin.estimators._base import (
     check_number,
 )
 from maxmargin.estimators._labelled import Labelled
-from maxmargin.linear import SOLVERS, Extent, LinearResult, drive, intercept_of
+from maxmargin.linear import SOLVERS, Extent, LinearResult, OneVsRest, drive, intercept_of
 from maxmargin.runtime import Control, Result, Status, thread_count
 
 SMALL = 500  # rows up to which equal samples are merged: there it costs nothing and makes weights exact to the bit
@@ -52,11 +53,17 @@ class LinearMachine(Machine):
 
     def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
         samples = self._data(data)
-        result = drive(self._solver(samples, self._recall(samples)), control)
+        result = self._driven(samples, self._recall(samples), control)
         attributes = self._attributes(result, samples)
         if self.warm_start:
             attributes["_memory"] = (self._fingerprint(samples), result.cuts)
         return result, attributes
+
+    def _driven(self, data: Samples, memory: Memory, control: Control) -> LinearResult:
+        solver = self._solver(data, memory)
+        if isinstance(solver, OneVsRest):  # which limits the turns of each class
+            control = replace(control, max_iter=-1)
+        return drive(solver, control)
 
     def path(self: L, X: Any, y: Any, Cs: Iterable[float], sample_weight: ArrayLike | None = None) -> list[L]:
         """Fit one model per C, each starting from the one before; returns them in the order of `Cs`.
@@ -77,7 +84,7 @@ class LinearMachine(Machine):
         ascending = sorted(models, key=lambda model: model.C)  # easy problems that lead to the hard ones
         for k, model in enumerate(ascending):
             model.__dict__.update(checked)
-            result = drive(model._solver(data, memory), model._control())
+            result = model._driven(data, memory, model._control())
             model.set_params(warm_start=self.warm_start)
             model._publish(result, **model._attributes(result, data))
             if result.status is Status.INTERRUPTED:

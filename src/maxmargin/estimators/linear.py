@@ -31,19 +31,30 @@ class LinearSVC(ClassifierMixin, LinearMachine):
 
     Parameters
     ----------
+    penalty : {"l2"}, default="l2"
+    loss : {"hinge", "squared_hinge"}, default="squared_hinge"
+        With multi_class="crammer_singer" always the hinge.
+    dual : "auto" or bool, default="auto"
+        Of no effect: every solver here works on both problems at once. `solver` chooses the method.
+    tol : float, default=1e-6
+        Relative duality gap (objective − lower bound) / objective at which to stop. The default is what scikit-learn's own,
+        1e-4 of another quantity, reaches where it converges.
     C : float, default=1.0
         Strength of the loss; the sum over the samples is not divided by their number.
-    loss : {"hinge", "squared_hinge"}, default="hinge"
-    tol : float, default=1e-4
-        Relative duality gap (objective − lower bound) / objective at which to stop.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        One binary problem per class, or one joint problem (hinge loss only; solver "auto" or "ocas"). For two classes
-        the joint problem is the binary one at twice C, and `coef_` the difference of the classes' weights.
+        One binary problem per class, or one joint problem (solver "auto" or "ocas"). For two classes the joint problem is
+        the binary one at twice C, and `coef_` the difference of the classes' weights.
     fit_intercept : bool, default=True
-    intercept_scaling : float or None, default=None
-        None: the intercept is free, as the SVM has it. A number: the intercept is the weight of a constant feature of
-        that size and penalised with the others, as in LIBLINEAR and scikit-learn.
+    intercept_scaling : float or None, default=1.0
+        The intercept is the weight of a constant feature of this size and penalised with the others, as in LIBLINEAR and
+        scikit-learn. None: it is free, as the SVM has it.
     class_weight : dict, "balanced" or None, default=None
+    verbose : bool or int, default=0
+        Show a progress bar.
+    random_state : int, RandomState or None, default=None
+        Order of the coordinates and choice of the sample to start with; None is a fixed seed.
+    max_iter : int, default=1000
+        Limit on the solver's turns for each class (5 to 60 are usual); -1 for none.
     solver : {"auto", "ocas", "cpa", "newton", "descent"}, default="auto"
         "ocas" is the optimised cutting plane algorithm, "cpa" the standard one; "newton" follows the central path with
         Newton steps, "descent" is dual coordinate descent. All four stop by the same certificate. "auto" takes
@@ -53,19 +64,13 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         for every C. The model returned is never worse than the one started from. "newton" begins its steps there,
         "ocas" and "cpa" their line searches; "descent" begins its duals anew and gains by the cuts. Nothing is reused when
         classes or features change. The cuts stay with the model, the data do not.
-    max_iter : int, default=-1
-        Limit on the solver's turns, over all classes; -1 for none.
     max_time : float or None, default=None
-        Seconds; the best model so far is returned with its gap. One-vs-rest classes take turns while a limit is set, so
-        that each has a model when it comes. Without one they follow each other: when Ctrl-C or `callback` stops the
+        Seconds; the best model so far is returned with its gap. One-vs-rest classes take turns while there is such a limit,
+        so that each has a model when it comes. Without one they follow each other: when Ctrl-C or `callback` stops the
         fit, classes not reached have zero weights.
     n_jobs : int or None, default=None
         Threads; None or -1 for all cores. One-vs-rest classes share them out: on all but small data they run side by
         side, which changes no result.
-    random_state : int, RandomState or None, default=None
-        Order of the coordinates and choice of the sample to start with; None is a fixed seed.
-    verbose : bool or int, default=False
-        Show a progress bar.
     callback : callable or None, default=None
         Called with a dict after each turn; a true return value stops the fit.
 
@@ -96,37 +101,41 @@ class LinearSVC(ClassifierMixin, LinearMachine):
 
     def __init__(
         self,
-        C: float = 1.0,
+        penalty: str = "l2",
+        loss: str = "squared_hinge",
         *,
-        loss: str = "hinge",
-        tol: float = 1e-4,
+        dual: bool | str = "auto",
+        tol: float = 1e-6,
+        C: float = 1.0,
         multi_class: str = "ovr",
         fit_intercept: bool = True,
-        intercept_scaling: float | None = None,
+        intercept_scaling: float | None = 1.0,
         class_weight: Any = None,
+        verbose: bool | int = 0,
+        random_state: Any = None,
+        max_iter: int = 1000,
         solver: str = "auto",
         warm_start: bool = False,
-        max_iter: int = -1,
         max_time: float | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: bool | int = False,
         callback: Callable[[dict[str, float]], Any] | None = None,
     ) -> None:
-        self.C = C
+        self.penalty = penalty
         self.loss = loss
+        self.dual = dual
         self.tol = tol
+        self.C = C
         self.multi_class = multi_class
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
         self.solver = solver
         self.warm_start = warm_start
-        self.max_iter = max_iter
         self.max_time = max_time
         self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
         self.callback = callback
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -144,9 +153,9 @@ class LinearSVC(ClassifierMixin, LinearMachine):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("loss", self.loss, ("hinge", "squared_hinge"))
+        check_choice("penalty", self.penalty, ("l2",))
+        check_dual(self.dual)
         check_choice("multi_class", self.multi_class, ("ovr", "crammer_singer"))
-        if self.multi_class == "crammer_singer" and self.loss != "hinge":
-            raise ValueError(f"loss={self.loss!r} is not defined for multi_class='crammer_singer': use loss='hinge'")
         if self.multi_class == "crammer_singer" and self.solver not in ("auto", "ocas"):
             raise ValueError(
                 f"solver={self.solver!r} cannot do multi_class='crammer_singer': the joint problem is solved by optimised "
@@ -158,11 +167,15 @@ class LinearSVC(ClassifierMixin, LinearMachine):
     def _kind(self) -> tuple[Any, ...]:
         return (self.multi_class,)
 
+    @property
+    def _joint(self) -> bool:
+        return self.multi_class == "crammer_singer"
+
     def _problem(self, data: Samples, positive: int, threads: int | None = None) -> LinearProblem:
         return self._problem_type(
-            data.X, np.where(data.target == positive, 1.0, -1.0), data.weight, float(self.C), loss=self.loss,
-            bias=self._scaling if self.fit_intercept else 0.0, penalised=not self._free,
-            threads=threads or thread_count(self.n_jobs), centre=data.centre, extent=data.extent,
+            data.X, np.where(data.target == positive, 1.0, -1.0), data.weight, float(self.C),
+            loss="hinge" if self._joint else self.loss, bias=self._scaling if self.fit_intercept else 0.0,
+            penalised=not self._free, threads=threads or thread_count(self.n_jobs), centre=data.centre, extent=data.extent,
         )
 
     def _read(self, given: Labelled) -> Samples:
@@ -176,7 +189,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         """Binary, one-vs-rest or joint."""
         count = len(data.classes)
         seed = self._seed
-        joint = self.multi_class == "crammer_singer"
+        joint = self._joint
         if count > 2 and joint:
             points = [start for _, start in memory.values()]
             return CrammerSinger(
@@ -195,8 +208,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):
 
         if count == 2:
             return Scaled(build(0), 0.5) if joint else build(0)
-        limited = self.max_iter >= 0 or self.max_time is not None
-        return OneVsRest(build, count, workers=workers, ordered=self.max_iter >= 0, fair=limited)
+        return OneVsRest(build, count, workers=workers, fair=self.max_time is not None, most=self.max_iter)
 
     def _attributes(self, result: LinearResult, data: Samples) -> dict[str, Any]:
         return {**super()._attributes(result, data), "classes_": data.classes}
@@ -212,7 +224,7 @@ class LinearSVR(RegressorMixin, LinearMachine):
     ----------
     epsilon : float, default=0.0
         Half the width of the tube in which errors cost nothing, in the units of y.
-    tol : float, default=1e-4
+    tol : float, default=1e-6
         Relative duality gap (objective − lower bound) / objective at which to stop.
     C : float, default=1.0
         Strength of the loss; the sum over the samples is not divided by their number.
@@ -267,7 +279,7 @@ class LinearSVR(RegressorMixin, LinearMachine):
         self,
         *,
         epsilon: float = 0.0,
-        tol: float = 1e-4,
+        tol: float = 1e-6,
         C: float = 1.0,
         loss: str = "epsilon_insensitive",
         fit_intercept: bool = True,

@@ -16,15 +16,16 @@ from maxmargin.runtime import Progress, Several, Solver, Status, Turn
 
 
 class OneVsRest:
-    """`make(k)` builds the solver of class k."""
+    """`make(k)` builds the solver of class k; `most`: turns of each class, -1 for any number."""
 
     def __init__(
         self, make: Callable[[int], Solver[LinearResult]], classes: int, *, workers: int = 1, ordered: bool = False,
-        fair: bool = False,
+        fair: bool = False, most: int = -1,
     ) -> None:  # fmt: skip
         self._several = Several(
-            lambda k, deadline: make(k), classes, workers=workers, ordered=ordered, take_turns=fair, numbers=range(classes)
-        )
+            lambda k, deadline: make(k), classes, workers=workers, ordered=ordered, take_turns=fair, max_turns=most,
+            numbers=range(classes),
+        )  # fmt: skip
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
         return self._several.turns()

@@ -72,7 +72,8 @@ def _regression_lines(model: LinearSVR) -> Iterator[str]:
 
 def _lines(model: LinearSVC) -> Iterator[str]:
     labels = whole_labels(model, "LIBLINEAR")
-    solver = next(name for name, kind in SOLVERS.items() if kind == (model.loss, model.multi_class))
+    joint = model.multi_class == "crammer_singer"
+    solver = JOINT if joint else next(name for name, kind in SOLVERS.items() if kind == (model.loss, "ovr"))
     weights = np.hstack([model.coef_, model.intercept_[:, None]])
     if len(labels) == 2 and solver == JOINT:
         weights = np.vstack([-weights, weights]) / 2  # a column per class, whose difference decides; on ties the first
