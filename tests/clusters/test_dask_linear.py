@@ -12,12 +12,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from hinge import hinge_svc
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin
 import maxmargin.dask
-from maxmargin.dask import LinearSVC
+
+
+def LinearSVC(**options):
+    """With the hinge and a free intercept, which `primal` judges."""
+    return maxmargin.dask.LinearSVC(**{"loss": "hinge", "intercept_scaling": None, "tol": 1e-4, "max_iter": -1, **options})
 
 
 def blobs(n=600, d=4, classes=2, seed=0):
@@ -57,7 +62,7 @@ def test_certificates_are_true_and_the_model_is_the_local_one(client, kind, clas
     objective = primal(model, X.astype(np.float64), y, 1.0, weight)
     assert model.status_ == "converged" and model.dual_gap_ <= 1e-3 * model.objective_
     assert objective == pytest.approx(model.objective_, rel=1e-9)
-    here = maxmargin.LinearSVC(tol=1e-3).fit(X, y, weight)
+    here = hinge_svc(tol=1e-3).fit(X, y, weight)
     assert model.lower_bound_ <= here.objective_ and here.lower_bound_ <= model.objective_
     predicted = model.predict(rows)
     assert isinstance(predicted, da.Array) and isinstance(model.decision_function(rows), da.Array)

@@ -201,7 +201,7 @@ def test_bad_data_gets_clear_errors():
     model = hinge_svc()
     with pytest.raises(ValueError, match="greater than one"):
         model.fit(X, np.ones(60))
-    with pytest.raises(ValueError, match="greater than one"):
+    with pytest.raises(ValueError, match="all samples with positive weights belong to the same class"):
         model.fit(X, y, sample_weight=(y > 0).astype(float))
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.full((60, 2), np.nan), y)

@@ -45,7 +45,7 @@ DEPARTURES = {
 # Tests of functions that are LIBSVM's and LIBLINEAR's wrappers, or scikit-learn's choice between the solvers of the latter.
 PRIVATE = {"test_svm::test_libsvm_iris", "test_svm::test_dual_auto", "test_svm::test_dual_auto_edge_cases"}
 
-# Tests of parameters that LinearSVC does not have yet.
+# Tests of a penalty that LinearSVC does not have yet.
 WAITING = {
     "test_svm::test_linearsvc_parameters", "test_svm::test_linearsvc", "test_svm::test_dense_liblinear_intercept_handling",
     "test_svm::test_linear_svm_convergence_warnings", "test_svm::test_linearsvm_liblinear_sample_weight",

@@ -112,7 +112,7 @@ def test_samples_of_the_band_are_right_on_average():
     newton = direction.Directions(problem, np.ones(problem.size), np.random.default_rng(0))
     total = np.zeros(problem.n)
     for _ in range(400):
-        rows, slope = newton._thin(found, 200)
+        rows, slope = newton._thin((found.band, found.slope), 200)
         assert 100 < len(rows) < 320
         total[rows] += slope / 400
     assert total.sum() == pytest.approx(found.slope.sum(), rel=0.05)

@@ -20,6 +20,7 @@ from maxmargin.estimators._linear import LinearMachine, Memory, Samples
 from maxmargin.linear import CrammerSinger, LinearProblem, LinearResult, OneVsRest, Scaled, make
 from maxmargin.runtime import thread_count
 
+PENALTIES = ("l2",)
 SIDE_BY_SIDE = 1 << 20  # stored values of X from which classes gain by running at once; below, Python is the limit
 
 
@@ -153,7 +154,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("loss", self.loss, ("hinge", "squared_hinge"))
-        check_choice("penalty", self.penalty, ("l2",))
+        check_choice("penalty", self.penalty, PENALTIES)
         check_dual(self.dual)
         check_choice("multi_class", self.multi_class, ("ovr", "crammer_singer"))
         if self.multi_class == "crammer_singer" and self.solver not in ("auto", "ocas"):
