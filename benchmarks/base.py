@@ -82,22 +82,34 @@ class KernelModel:
 
 
 @dataclass
+class PairsModel:
+    """One-vs-one machines as scikit-learn lays them out: `support` by class, `n_support` of each class, `intercept` per
+    pair, and in `coef` (classes − 1 rows) the coefficients of a vector in each pair of its class with another."""
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    support: np.ndarray
+    n_support: np.ndarray
+
+
+@dataclass
 class LinearModel:
-    """f(x) = w·x + intercept. `penalised` says that ½·intercept² is part of the objective."""
+    """f(x) = w·x + intercept. `penalised` says that ½·intercept² is part of the objective. Several classes: a row of w and
+    an intercept for each of them, against the rest."""
 
     w: np.ndarray
-    intercept: float = 0.0
+    intercept: float | np.ndarray = 0.0
     penalised: bool = False
 
 
 @dataclass
 class Predictions:
-    """Only what a model says about the test rows, where there is no common objective (early, multi-class)."""
+    """Only what a model says about the test rows, where there is no common objective (early)."""
 
     values: np.ndarray
 
 
-Model = KernelModel | LinearModel | Predictions
+Model = KernelModel | PairsModel | LinearModel | Predictions
 
 
 class Dataset:

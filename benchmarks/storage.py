@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.base import Data, KernelModel, LinearModel, Model, Predictions
+from benchmarks.base import Data, KernelModel, LinearModel, Model, PairsModel, Predictions
 
 
 def save(data: Data, folder: pathlib.Path) -> None:
@@ -23,7 +24,7 @@ def save(data: Data, folder: pathlib.Path) -> None:
         "features": data.X_train.shape[1],
         "dtype": str(data.X_train.dtype),
         "sparse": data.sparse,
-        "classes": labels.tolist() if len(labels) <= 100 and np.issubdtype(labels.dtype, np.integer) else None,
+        "classes": labels.tolist() if len(labels) <= 1000 and np.issubdtype(labels.dtype, np.integer) else None,
         "source": data.source,
     }
     (folder / "header.json").write_text(json.dumps(header))
@@ -60,6 +61,8 @@ def save_model(model: Model, path: pathlib.Path) -> None:
         np.savez(path, w=model.w, intercept=model.intercept, penalised=model.penalised)
     elif isinstance(model, Predictions):
         np.savez(path, values=model.values)
+    elif isinstance(model, PairsModel):
+        np.savez(path, **{field.name: getattr(model, field.name) for field in dataclasses.fields(model)})
     elif model.support is not None:
         np.savez(path, coef=model.coef, intercept=model.intercept, support=model.support)
     else:
@@ -71,7 +74,10 @@ def load_model(path: pathlib.Path) -> Model:
     with np.load(path) as npz:
         parts = {key: npz[key] for key in npz.files}
     if "w" in parts:
-        return LinearModel(parts["w"], float(parts["intercept"]), bool(parts["penalised"]))
+        intercept = parts["intercept"]
+        return LinearModel(parts["w"], intercept if intercept.ndim else float(intercept), bool(parts["penalised"]))
     if "values" in parts:
         return Predictions(parts["values"])
+    if "n_support" in parts:
+        return PairsModel(**parts)
     return KernelModel(parts["coef"], float(parts["intercept"]), parts.get("support"), parts.get("vectors"))

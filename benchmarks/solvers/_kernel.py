@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.base import KERNEL_TASKS, Data, KernelModel, Model, Predictions, Problem, Solver
+from benchmarks.base import KERNEL_TASKS, Data, KernelModel, Model, PairsModel, Problem, Solver
 
 CLASS_NAMES = {"svc": "SVC", "nu_svc": "NuSVC", "svr": "SVR", "nu_svr": "NuSVR", "one_class": "OneClassSVM"}
 PARAMETERS = {
@@ -49,12 +49,12 @@ class KernelMachine(Solver):
         return np.asarray(self.estimator.predict(X))
 
     def model(self, X_test: Any) -> Model:
+        coef, intercept = self.estimator.dual_coef_, np.ravel(self.estimator.intercept_)
+        coef = np.asarray(coef.todense() if sp.issparse(coef) else coef, dtype=np.float64)
+        support = np.asarray(self.estimator.support_, dtype=np.int64)
         if len(getattr(self.estimator, "classes_", ())) > 2:
-            return Predictions(self.predict(X_test))
-        coef = self.estimator.dual_coef_
-        coef = np.asarray(coef.todense() if sp.issparse(coef) else coef, dtype=np.float64).ravel()
-        intercept = float(np.ravel(self.estimator.intercept_)[0])
-        return KernelModel(coef, intercept, np.asarray(self.estimator.support_, dtype=np.int64))
+            return PairsModel(coef, intercept, support, np.asarray(self.estimator.n_support_))
+        return KernelModel(coef.ravel(), float(intercept[0]), support)
 
     def extra(self) -> dict[str, float]:
         iterations = getattr(self.estimator, "n_iter_", None)

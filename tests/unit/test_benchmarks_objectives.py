@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
-from benchmarks import objectives
+from benchmarks import kernels, objectives
 from benchmarks.base import Data, KernelModel, LinearModel, Predictions, Problem
 
 RNG = np.random.default_rng(3)
@@ -124,21 +124,21 @@ def test_without_intercept_there_is_no_equality():
 def test_tiles_and_formats_agree(kernel, monkeypatch):
     problem = Problem("svc", kernel=kernel, gamma=0.3, degree=2, coef0=0.5)
     coef = RNG.standard_normal((30, 2))
-    kernels = {
+    known = {
         "rbf": lambda: rbf_kernel(X, X[:30], 0.3),
         "poly": lambda: polynomial_kernel(X, X[:30], 2, 0.3, 0.5),
         "sigmoid": lambda: sigmoid_kernel(X, X[:30], 0.3, 0.5),
         "linear": lambda: X @ X[:30].T,
         "laplacian": lambda: laplacian_kernel(X, X[:30], 0.3),
     }
-    expected = kernels[kernel]() @ coef
-    monkeypatch.setattr(objectives, "TILE_ROWS", 16)
-    monkeypatch.setattr(objectives, "TILE_COLUMNS", 7)
+    expected = known[kernel]() @ coef
+    monkeypatch.setattr(kernels, "TILE_ROWS", 16)
+    monkeypatch.setattr(kernels, "TILE_COLUMNS", 7)
     rows = sp.csr_matrix(X)
-    np.testing.assert_allclose(objectives.expansion(problem, X, X[:30], coef), expected, atol=1e-12)
-    np.testing.assert_allclose(objectives.expansion(problem, rows, rows[:30], coef), expected, atol=1e-12)
-    monkeypatch.setattr(objectives, "DENSE_WIDTH", 1)  # as if the rows were too wide to unpack
-    np.testing.assert_allclose(objectives.expansion(problem, rows, rows[:30], coef), expected, atol=1e-12)
+    np.testing.assert_allclose(kernels.expansion(problem, X, X[:30], coef), expected, atol=1e-12)
+    np.testing.assert_allclose(kernels.expansion(problem, rows, rows[:30], coef), expected, atol=1e-12)
+    monkeypatch.setattr(kernels, "DENSE_WIDTH", 1)  # as if the rows were too wide to unpack
+    np.testing.assert_allclose(kernels.expansion(problem, rows, rows[:30], coef), expected, atol=1e-12)
 
 
 def test_a_model_without_support_vectors():
@@ -195,3 +195,19 @@ def test_scores_of_bare_predictions():
     data = Data(X[:4], y, X[:4], y)
     judged = objectives.evaluate(Problem("svc"), data, Predictions(np.array([0, 1, 2, 1])))
     assert judged.score == 0.75 and judged.primal is None
+
+
+def test_linear_models_of_several_classes_are_sums_against_the_rest():
+    y = np.digitize(X[:, 0], [-0.4, 0.4])
+    W, b = RNG.standard_normal((3, 4)), RNG.standard_normal(3)
+    problem, data = Problem("linear", C=3.0), Data(X, y, X, y)
+    judged = objectives.evaluate(problem, data, LinearModel(W, b, penalised=True))
+    parts = []
+    for label in range(3):
+        sign = np.where(y == label, 1, -1)
+        one = LinearModel(W[label], float(b[label]), penalised=True)
+        parts.append(objectives.evaluate(problem, Data(X, sign, X, sign), one).primal)
+    assert judged.primal == pytest.approx(sum(parts), rel=1e-12) and judged.primal_best == judged.primal
+    assert judged.score == pytest.approx(np.mean((X @ W.T + b).argmax(axis=1) == y))
+    with pytest.raises(ValueError, match="2 vectors w for 3 classes"):
+        objectives.evaluate(problem, data, LinearModel(W[:2], b[:2]))
