@@ -5,22 +5,27 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 # LEVELS=v3 builds one instruction-set level instead of all, for quicker turns while developing.
 BUILD := $(if $(LEVELS),-C cmake.define.MAXMARGIN_LEVELS=$(LEVELS))
+# SKLEARN=1.6.* runs the tests with that scikit-learn, which stays in the environment until SKLEARN names another (1.*: newest).
+SKLEARN ?=
 NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: demo test lint unit fuzz sanitize bench format stubs clean
+.PHONY: demo test lint unit sklearn fuzz sanitize bench format stubs clean
 
 demo: $(STAMP)
 	$(PY) -m maxmargin.demo
 
 test: lint unit
 
-lint: $(STAMP)
+lint: $(STAMP) sklearn
 	$(PY) -m ruff check src tests benchmarks
 	$(PY) -m mypy
 
 # A test that hangs ends the run and shows where; by a thread, which sees loops inside the core as well.
-unit: $(STAMP)
+unit: $(STAMP) sklearn
 	$(PY) -m pytest -q --timeout=300 --timeout-method=thread
+
+sklearn: $(STAMP)
+	$(if $(SKLEARN),$(PY) -m pip install -q --disable-pip-version-check 'scikit-learn==$(SKLEARN)')
 
 # The core under AddressSanitizer + UBSan, then ThreadSanitizer, driven by the tests (docs/testing.md).
 sanitize: $(STAMP)

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, InconsistentVersionWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from maxmargin.estimators._labelled import Labelled
@@ -116,6 +117,8 @@ class Machine(BaseEstimator):
             raise ValueError(f"max_iter={self.max_iter!r} must be a positive integer, or -1 for no limit")
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback={self.callback!r} must be callable with one dict, or None")
+        if not isinstance(self.verbose, (numbers.Integral, np.bool_)) or self.verbose < 0:
+            raise ValueError(f"verbose={self.verbose!r} must be True, False or a whole number: larger says more")
         return Control(self.max_time, self.max_iter, self.verbose, self.callback, type(self).__name__)
 
     def _publish(self, result: Result, **attributes: Any) -> None:
@@ -243,6 +246,14 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     known = list(choices)
     if not (isinstance(value, str) and value in known):
         raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(map(repr, known))}")
+
+
+def check_seed(random_state: Any) -> None:
+    """Raise a ValueError unless scikit-learn takes it as a seed."""
+    try:
+        check_random_state(random_state)
+    except ValueError:
+        raise ValueError(f"random_state={random_state!r} must be a whole number ≥ 0, a RandomState or None") from None
 
 
 def check_flags(machine: BaseEstimator, *names: str) -> None:

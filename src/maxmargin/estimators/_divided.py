@@ -18,7 +18,7 @@ from maxmargin.divide.levels import DivideAndConquer
 from maxmargin.divide.model import DivideResult, Plan, Problem
 from maxmargin.divide.progress import progress_bar
 from maxmargin.divide.subproblem import KernelData
-from maxmargin.estimators._base import check_choice, check_flags, check_number
+from maxmargin.estimators._base import check_choice, check_flags, check_number, check_seed
 from maxmargin.estimators._kernel import _WORTH_THREADS, KernelMachine, Setup, _row_blocks, check_C
 from maxmargin.runtime import Control, Result, run, thread_count
 
@@ -55,6 +55,7 @@ class Divided(KernelMachine):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_C(self.C)
+        check_seed(self.random_state)
         check_number("k", self.k, low=1, closed="left", integer=True, remedy="clusters per cluster of the level above")
         check_number("levels", self.levels, low=0, closed="left", integer=True, optional=True)
         check_number("stop_level", self.stop_level, low=0, closed="left", integer=True, remedy="0 solves the whole problem")

@@ -89,7 +89,8 @@ def row_weights(n: int, sample_weight: ArrayLike | None) -> FloatArray:
         raise ValueError("sample_weight contains NaN or infinity: give finite weights, or drop those rows")
     if not (weight > 0).any():
         raise ValueError(
-            "Invalid input - all samples have zero or negative weights. Such rows do not count: weigh one positively"
+            "Invalid input - all samples have zero or negative weights. Such rows do not count: weigh one positively "
+            "(of no rows any nu is infeasible)"
         )
     return np.maximum(weight, 0.0)
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.decomposition.options import DualResult
 from maxmargin.divide.model import Problem
 from maxmargin.estimators._base import check_choice, check_number
+from maxmargin.estimators._constraints import CLASSES, DIVIDED, EPSILON, Constraints
 from maxmargin.estimators._divided import Divided
 from maxmargin.estimators._kernel import Setup
 from maxmargin.estimators._labelled import Labelled
@@ -116,6 +118,8 @@ working_set_size, inner_solver
     >>> DCSVC(C=10, gamma=2, random_state=0).fit(X, y).level_
     0
     """
+
+    _parameter_constraints: ClassVar[Constraints] = DIVIDED | CLASSES | {"multi_class": [StrOptions({"ovo", "ovr"})]}
 
     def __init__(
         self,
@@ -289,6 +293,8 @@ class DCSVR(RegressorMixin, Divided):
     >>> model.level_, model.score(X, np.sin(X).ravel()) > 0.99
     (1, True)
     """
+
+    _parameter_constraints: ClassVar[Constraints] = DIVIDED | EPSILON
 
     def __init__(
         self,

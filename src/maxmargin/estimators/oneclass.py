@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 
 from maxmargin.estimators._base import check_number
+from maxmargin.estimators._constraints import EXACT, NU, Constraints
 from maxmargin.estimators._kernel import KernelMachine, Setup
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.problem.formulations import intercept_and_r, one_class
@@ -42,6 +43,8 @@ class OneClassSVM(OutlierMixin, KernelMachine):
     >>> float((model.predict(X) == -1).mean()) <= 0.12
     True
     """
+
+    _parameter_constraints: ClassVar[Constraints] = EXACT | NU
 
     def __init__(
         self,

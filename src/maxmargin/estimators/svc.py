@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.decomposition.options import DualResult
 from maxmargin.decomposition.together import SMALL, Problem, Together
-from maxmargin.estimators._base import check_choice, check_flags, check_number
+from maxmargin.estimators._base import check_choice, check_flags, check_number, check_seed
+from maxmargin.estimators._constraints import INTERCEPT, NU, PAIRS, C, Constraints
 from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._probability import Probabilities
@@ -63,11 +64,13 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
     class_weight: Any
     decision_function_shape: str
     break_ties: bool
+    random_state: Any
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("decision_function_shape", self.decision_function_shape, ["ovr", "ovo"])
         check_flags(self, "break_ties")
+        check_seed(self.random_state)
 
     def _problem(self, pair: Pair) -> Problem:
         """Two classes as a QP."""
@@ -271,6 +274,8 @@ class SVC(Probabilities, _KernelClassifier):
     ('converged', True, True)
     """
 
+    _parameter_constraints: ClassVar[Constraints] = PAIRS | C | INTERCEPT
+
     def __init__(
         self,
         *,
@@ -361,6 +366,8 @@ class NuSVC(Probabilities, _KernelClassifier):
     >>> NuSVC(nu=0.2).fit(X, y).score(X, y) > 0.9
     True
     """
+
+    _parameter_constraints: ClassVar[Constraints] = PAIRS | NU
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 
 from maxmargin.decomposition.options import DualResult
 from maxmargin.estimators._base import check_number
+from maxmargin.estimators._constraints import EPSILON, EXACT, INTERCEPT, NU, C, Constraints, positive
 from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.problem.formulations import QP, epsilon_svr, intercept_and_r, nu_svr
@@ -91,6 +92,8 @@ class SVR(_KernelRegressor):
     ('converged', True)
     """
 
+    _parameter_constraints: ClassVar[Constraints] = EXACT | C | EPSILON | INTERCEPT
+
     def __init__(
         self,
         *,
@@ -165,6 +168,8 @@ class NuSVR(_KernelRegressor):
     >>> NuSVR(C=10, nu=0.3).fit(X, np.sin(X).ravel()).score(X, np.sin(X).ravel()) > 0.99
     True
     """
+
+    _parameter_constraints: ClassVar[Constraints] = EXACT | NU | {"C": [positive()]}
 
     def __init__(
         self,
