@@ -135,7 +135,14 @@ class Partitions:
 
     def _sent(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Arguments, large ones as references to what went straight to a worker."""
-        return tuple(self.carrier.put(arg) if getattr(arg, "nbytes", 0) > SMALL else arg for arg in args)
+        return tuple(self.carrier.put(arg) if _bytes(arg) > SMALL else arg for arg in args)
+
+
+def _bytes(x: Any) -> int:
+    """Of an array or a CSR matrix; 0 of what is neither."""
+    if sp.issparse(x):
+        return int(x.data.nbytes + x.indices.nbytes + x.indptr.nbytes)
+    return x.nbytes if isinstance(x, np.ndarray) else 0
 
 
 def check_memory(client: Any, nbytes: float, copies: float = 1.0) -> None:
@@ -173,8 +180,7 @@ def described(x: Any, number: int, y: Any, weight: Any) -> dict[str, Any]:
                 f"partition {number} has {x.shape[0]} rows of X and {len(values)} of "
                 f"{'y' if name == 'y' else 'sample_weight'}: divide them alike (repartition, or rechunk)"
             )
-    nbytes = x.data.nbytes + x.indices.nbytes + x.indptr.nbytes if sp.issparse(x) else x.nbytes
-    return {"rows": x.shape[0], "features": x.shape[1], "sparse": sp.issparse(x), "bytes": nbytes, **labels}
+    return {"rows": x.shape[0], "features": x.shape[1], "sparse": sp.issparse(x), "bytes": _bytes(x), **labels}
 
 
 def picked_rows(block: Any, places: IntArray) -> Any:

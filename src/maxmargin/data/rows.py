@@ -6,6 +6,7 @@ The order is that of a hash of the values, which also mixes the rows well for th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -95,6 +96,13 @@ def distinct_rows(X: Any, label: FloatArray, weight: FloatArray, *, merge: bool,
         return DistinctRows(member, weight[member], member, np.arange(len(member)), weight[member])
     matrix = as_matrix(X)
     hashes = _core.row_hashes(matrix, np.ascontiguousarray(label, np.float64), threads)
+    return grouped_rows(hashes, weight, lambda a, b: _core.rows_equal(matrix, a, b) & (label[a] == label[b]))
+
+
+def grouped_rows(
+    hashes: NDArray[Any], weight: FloatArray, same: Callable[[IntArray, IntArray], NDArray[np.bool_]]
+) -> DistinctRows:
+    """The weighted set of rows by their hashes; `same` tells of pairs of rows with equal hashes whether they are equal."""
     member = np.argsort(hashes, kind="stable")
     member = member[weight[member] > 0]
     same_hash = hashes[member[1:]] == hashes[member[:-1]]
@@ -102,7 +110,7 @@ def distinct_rows(X: Any, label: FloatArray, weight: FloatArray, *, merge: bool,
     at = np.flatnonzero(same_hash)
     if len(at):
         a, b = member[at], member[at + 1]
-        new[at + 1] = ~(_core.rows_equal(matrix, a, b) & (label[a] == label[b]))
+        new[at + 1] = ~same(a, b)
     owner = np.cumsum(new) - 1
     member_weight = weight[member]
     total: FloatArray = np.bincount(owner, weights=member_weight).astype(np.float64) if len(at) else member_weight

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.divide.clustering import Partition, gram_matrix
+from maxmargin.divide.clustering import Elsewhere, Partition, gram_matrix
 from maxmargin.divide.model import Problem
 from maxmargin.kernel_values import Values
 
@@ -21,7 +21,7 @@ IntArray = NDArray[np.int64]
 
 
 def theorem_1(
-    source: Values, division: Partition, problems: Sequence[Problem], place: IntArray, population: IntArray
+    source: Values | Elsewhere, division: Partition, problems: Sequence[Problem], place: IntArray, population: IntArray
 ) -> float:
     """The bound, estimated on the sampled points and scaled up to the population that they came from.
 

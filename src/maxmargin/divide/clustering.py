@@ -52,6 +52,21 @@ _SPLIT_SAMPLE = 32  # sampled points per part of a split
 _DEPTH = 10  # of splits within splits: a kernel that tells nothing apart splits off a few points at a time
 
 
+class Elsewhere:
+    """Kernel values of samples whose rows are not in this process: what clustering asks for."""
+
+    rows: IntArray
+    kernel: Kernel
+
+    def gram(self, ids: IntArray) -> FloatArray:
+        """K between some samples, float64."""
+        raise NotImplementedError
+
+    def nearest(self, ids: IntArray, rows: IntArray, end: IntArray, offset: FloatArray) -> Steps:
+        """The nearest centre of each of some samples."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
 class Centers:
     """Centres as sampled points: cluster c owns rows[end[c − 1]:end[c]]; `number[c]` is its final number.
@@ -183,7 +198,7 @@ def _fill_empty(label: IntArray, k: int, distance: FloatArray) -> None:
 
 
 def partition(
-    source: Values, kernel: Values, population: IntArray, k: int, m: int, rng: np.random.Generator
+    source: Values | Elsewhere, kernel: Values | Elsewhere, population: IntArray, k: int, m: int, rng: np.random.Generator
 ) -> Generator[None, None, Partition]:
     """All points of `source` in about k clusters, found on m points sampled from `population`.
 
@@ -200,12 +215,12 @@ def partition(
     root, n_clusters = yield from _split(source, root, label, everyone, n_clusters, limit, m, rng, _DEPTH)
     taken = np.bincount(label, minlength=n_clusters) > 0
     new = np.where(taken, np.cumsum(taken) - 1, -1)
-    kernel_used = source.kernel if isinstance(source, GivenValues) else source.samples.kernel
+    kernel_used = source.kernel if isinstance(source, (GivenValues, Elsewhere)) else source.samples.kernel
     return Partition(new[label], int(taken.sum()), root.of_clusters(new), sample, kernel_used)
 
 
 def _centers(
-    source: Values, kernel: Values, population: IntArray, k: int, m: int, rng: np.random.Generator
+    source: Values | Elsewhere, kernel: Values | Elsewhere, population: IntArray, k: int, m: int, rng: np.random.Generator
 ) -> Generator[None, None, tuple[IntArray, Centers]]:
     """Kernel k-means on a sample; at least two points per cluster are sampled if there are as many."""
     sample = np.sort(rng.choice(population, min(len(population), max(m, 2 * k)), replace=False))
@@ -218,7 +233,7 @@ def _centers(
 
 
 def _split(
-    source: Values,
+    source: Values | Elsewhere,
     node: Centers,
     label: IntArray,
     ids: IntArray,
@@ -250,8 +265,10 @@ def _split(
     return replace(node, number=number, children=children), n_clusters
 
 
-def gram_matrix(source: Values, ids: IntArray) -> FloatArray:
+def gram_matrix(source: Values | Elsewhere, ids: IntArray) -> FloatArray:
     """K between some samples, float64."""
+    if isinstance(source, Elsewhere):
+        return source.gram(ids)
     if isinstance(source, GivenValues):
         return source.block(ids, ids)
     s, rows = source.samples, source.rows[ids]
@@ -260,8 +277,10 @@ def gram_matrix(source: Values, ids: IntArray) -> FloatArray:
     return out.astype(np.float64)
 
 
-def nearest_in(source: Values) -> Nearest:
+def nearest_in(source: Values | Elsewhere) -> Nearest:
     """The assignment step for samples of one source."""
+    if isinstance(source, Elsewhere):
+        return source.nearest
     if isinstance(source, GivenValues):
         return lambda ids, rows, end, offset: nearest_of_blocks(lambda some: source.block(some, rows), ids, end, offset)
     s, own = source.samples, source.rows

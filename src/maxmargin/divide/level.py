@@ -77,6 +77,9 @@ class Level:
         """All subproblems: giants one by one with all threads, then the rest in parallel. Safe points in between."""
         if self.tasks and self.data.kernel.native:
             self.data.source()  # prepared once, before the threads ask for it
+        if not self.data.at_hand:
+            yield from self._solve_afar(self.data.afar.carrier)
+            return
         with active_carrier() as carrier:
             if carrier is not None:
                 yield from self._solve_afar(carrier)
@@ -124,8 +127,11 @@ class Level:
         for task in self.tasks:
             if (task.problem, task.cluster) not in done:
                 mine = self._alone is not None and self._alone[0] is task
-                solving = self._alone[1] if mine and self._alone else replace(task, alpha=None).solving()
-                self.pieces.append(Piece.of(task, solving.reached(status)))
+                reached = (
+                    self._alone[1].reached(status) if mine and self._alone
+                    else self.data.at_zero(task.qp, task.ids, task.options, status)
+                )  # fmt: skip
+                self.pieces.append(Piece.of(task, reached))
 
     def model(self) -> LevelModel:
         """The pieces put together."""

@@ -55,6 +55,8 @@ ROWS_PER_LEVEL = 100  # turns that report solved subproblems: many classes in ma
 class DivideAndConquer:
     """One run of Algorithm 1; driven by runtime.run. A turn is some progress; `table` has the stages that were finished."""
 
+    whole_type: type[Whole] = Whole
+
     def __init__(self, problems: Sequence[Problem], data: KernelData, options: Options, plan: Plan) -> None:
         self.problems, self.data, self.options, self.plan = list(problems), data, options, plan
         self.n = len(data.rows)
@@ -111,7 +113,7 @@ class DivideAndConquer:
 
     def _conquer(self) -> Turns:
         """Refine, where there are levels, and the whole problem."""
-        whole, self.at = Whole(self.problems, self.data, self.options, self.plan, self.model), 0
+        whole, self.at = self.whole_type(self.problems, self.data, self.options, self.plan, self.model), 0
         self.whole = whole
         if self.model is not None:
             self.stage = "refine"
@@ -149,7 +151,7 @@ class DivideAndConquer:
         kernel = clustering_kernel(data.kernel, data.X, data.rows[spread], rng)
         source = own
         if kernel != data.kernel:
-            source = KernelData(data.X, kernel, data.rows, data.dtype, data.threads).source()
+            source = data.with_kernel(kernel).source()
         clusters = min(self.plan.k**level, self.n)
         division = yield from partition(source, own, population, clusters, self.plan.sample_size, rng)
         self.samples_used.append(division.sample)
@@ -272,7 +274,7 @@ class DivideAndConquer:
             level.complete(status)
             self.iterations += level.iterations()
             return level.model(), np.nan
-        nothing = Whole(self.problems, self.data, self.options, self.plan, None)  # stopped while clustering
+        nothing = self.whole_type(self.problems, self.data, self.options, self.plan, None)  # stopped while clustering
         drained(nothing.begin())
         return replace(nothing.model(), level=self.plan.levels), np.nan
 

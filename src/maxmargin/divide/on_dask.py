@@ -13,7 +13,8 @@ from distributed.worker import thread_state
 from maxmargin.divide.remote import GONE, LostError, solve_order
 from maxmargin.divide.side_by_side import LOOK
 
-LOST = ("cancelled", "lost", "error")  # what a future says of itself when its value is gone, or with it what it needs
+# What a future says of itself when its value is gone for good. One that is "lost" is computed again.
+LOST = ("cancelled", "error")
 
 
 class DaskCarrier:
@@ -54,7 +55,7 @@ class DaskCarrier:
 
     def wait(self, refs: Sequence[Any], seconds: float, every: bool = False) -> list[Any]:
         self._wait(refs, seconds, "ALL_COMPLETED" if every else "FIRST_COMPLETED")
-        return [ref for ref in refs if ref.status != "pending"]
+        return [ref for ref in refs if ref.status in ("finished", *LOST)]
 
     def _wait(self, refs: Sequence[Any], seconds: float | None, until: str) -> None:
         with self.client.as_current(), suppress(TimeoutError, CancelledError):

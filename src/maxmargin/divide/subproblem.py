@@ -30,8 +30,11 @@ Row = dict[str, float]
 class KernelData:
     """Samples 0 … n−1, which are X[rows], with their kernel; prepared for the core at most once per precision.
 
-    `frame` is that of the data they are a part of, if they are: see Samples.
+    `at_hand`: whether the rows are in this process. `frame` is that of the data they are a part of, if they are: see
+    Samples.
     """
+
+    at_hand = True
 
     def __init__(
         self, X: Any, kernel: Kernel, rows: IntArray, dtype: Any, threads: int, frame: Frame | None = None
@@ -64,6 +67,14 @@ class KernelData:
         """What some of the samples need to have the same kernel values elsewhere."""
         source = self.source()
         return source.samples.frame if isinstance(source, NativeValues) else None
+
+    def with_kernel(self, kernel: Kernel) -> KernelData:
+        """The same samples with another kernel."""
+        return KernelData(self.X, kernel, self.rows, self.dtype, self.threads)
+
+    def at_zero(self, qp: QP, ids: IntArray, options: Options, status: Status) -> DualResult:
+        """What is known of the QP of some samples before anything is solved."""
+        return Solving(qp, self, ids, options).reached(status)
 
     def rows_of(self, ids: IntArray) -> Any:
         """Copies of these samples' rows."""

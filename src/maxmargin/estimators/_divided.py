@@ -20,6 +20,7 @@ from maxmargin.divide.progress import progress_bar
 from maxmargin.divide.subproblem import KernelData
 from maxmargin.estimators._base import check_choice, check_flags, check_number, check_seed
 from maxmargin.estimators._kernel import _WORTH_THREADS, KernelMachine, Setup, _row_blocks, check_C
+from maxmargin.estimators._labelled import Labelled
 from maxmargin.runtime import Control, Result, run, thread_count
 
 FloatArray = NDArray[np.float64]
@@ -84,9 +85,15 @@ class Divided(KernelMachine):
         stop, size = min(stop, levels), int(self.sample_size)
         return Plan(k, levels, stop, size, seed, max_iter=control.max_iter, deadline=control.deadline)
 
-    def _divide(self, setup: Setup, problems: Sequence[Problem], control: Control) -> DivideResult:
+    def _setup(self, data: Labelled) -> Setup:
+        return Setup(self, data)
+
+    def _run(self, setup: Setup, problems: Sequence[Problem], plan: Plan) -> DivideAndConquer:
         data = KernelData(setup.X, setup.kernel, setup.rows.index, setup.dtype, setup.threads)
-        solver = DivideAndConquer(problems, data, setup.options, self._plan(len(setup.rows.index), control))
+        return DivideAndConquer(problems, data, setup.options, plan)
+
+    def _divide(self, setup: Setup, problems: Sequence[Problem], control: Control) -> DivideResult:
+        solver = self._run(setup, problems, self._plan(len(setup.rows.index), control))
         with progress_bar(control.verbose, control.title) as show:
 
             def watch(row: dict[str, float]) -> Any:

@@ -185,7 +185,7 @@ working_set_size, inner_solver
         check_choice("multi_class", self.multi_class, ["ovo", "ovr"])
 
     def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
-        setup, X = Setup(self, data), data.X
+        setup, X = self._setup(data), data.X
         classes, encoded = data.classes, data.code
         label = encoded[setup.rows.index]
         ovr = self.multi_class == "ovr" and len(classes) > 2
@@ -354,7 +354,7 @@ class DCSVR(RegressorMixin, Divided):
         check_number("epsilon", self.epsilon, low=0, closed="left", remedy="the half width of the tube")
 
     def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
-        setup, X = Setup(self, data), data.X
+        setup, X = self._setup(data), data.X
         n = len(setup.rows.index)
         qp = epsilon_svr(data.target[setup.rows.index], self.epsilon, self._unit() * setup.rows.weight, self.fit_intercept)
         problems = [Problem(qp, np.arange(n))]

@@ -123,12 +123,17 @@ def resolve_gamma(gamma: Any, X: Any, rows: NDArray[np.int64], weight: FloatArra
         return float(gamma)
     with np.errstate(over="ignore", invalid="ignore"):
         variance = _weighted_variance(X, rows, weight)
+    return scale_of_variance(variance, X.shape[1], lambda: largest_value(X, rows))
+
+
+def scale_of_variance(variance: float, features: int, largest: Callable[[], float]) -> float:
+    """gamma='scale' of entries with this variance; `largest` is asked for the largest |x| if it is no number."""
     if variance == 0:
         return 1.0
-    value = 1.0 / (X.shape[1] * variance) if variance > 0 else np.nan
+    value = 1.0 / (features * variance) if variance > 0 else np.nan
     if not np.finfo(np.float64).tiny <= value < np.inf:
         raise ValueError(
-            f"gamma='scale' is no number for features up to {largest_value(X, rows):.3g}, whose variance is "
+            f"gamma='scale' is no number for features up to {largest():.3g}, whose variance is "
             f"{variance:.3g}. The dual coefficients or intercepts are not finite: "
             "scale the features (StandardScaler), or give gamma as a number"
         )
@@ -163,19 +168,21 @@ def _weighted_variance(X: Any, rows: NDArray[np.int64], weight: FloatArray, bloc
 
     def sums(power: int, shift: float) -> float:
         """Σ part (x − shift)^power over all entries."""
-        total = 0.0
-        for share, some in blocks:
-            x = X[some].astype(np.float64)
-            zeros: Any = 0.0
-            if sp.issparse(x):
-                zeros = (X.shape[1] - np.diff(x.indptr)) * (-shift) ** power
-                x.data = (x.data - shift) ** power
-            else:
-                x = (x - shift) ** power
-            total += float(np.sum(share * (np.asarray(x.sum(axis=1)).ravel() + zeros)))
-        return total
+        return sum(power_sum(X[some], share, power, shift) for share, some in blocks)
 
     return sums(2, origin + sums(1, origin))
+
+
+def power_sum(x: Any, share: FloatArray, power: int, shift: float) -> float:
+    """Σ share_i (x_ij − shift)^power over all entries of a block of rows."""
+    x = x.astype(np.float64)
+    zeros: Any = 0.0
+    if sp.issparse(x):
+        zeros = (x.shape[1] - np.diff(x.indptr)) * (-shift) ** power
+        x.data = (x.data - shift) ** power
+    else:
+        x = (x - shift) ** power
+    return float(np.sum(share * (np.asarray(x.sum(axis=1)).ravel() + zeros)))
 
 
 def dense64(a: Any) -> FloatArray:
