@@ -88,11 +88,13 @@ def test_several_classes_weights_sparse_rows_and_scale(client):
     weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
     X = X * (np.abs(X) > 0.3)
     rows = da.from_array(X, chunks=(300, 2)).map_blocks(sp.csr_matrix)
-    plan = {**PLAN, "gamma": "scale", "class_weight": "balanced", "stop_level": 2}
+    plan = {**PLAN, "gamma": "scale", "class_weight": "balanced"}
     there = DCSVC(**plan, client=client).fit(rows, y, weight)
     here = maxmargin.DCSVC(**plan).fit(sp.csr_matrix(X), y, weight)
     assert there._gamma == pytest.approx(here._gamma, rel=1e-12)
-    same_level(there, here)
+    assert there.status_ == here.status_ == "converged"  # of the whole problem, which knows no clusters
+    assert there.objective_ - there.dual_gap_ <= here.objective_ * (1 + 1e-9)
+    assert here.objective_ - here.dual_gap_ <= there.objective_ * (1 + 1e-9)
     assert np.mean(there.predict(sp.csr_matrix(X)) == here.predict(sp.csr_matrix(X))) > 0.99
 
 
