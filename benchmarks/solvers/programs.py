@@ -15,6 +15,7 @@ import tempfile
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from benchmarks.base import Data, KernelModel, Model, Problem, Solver
 
@@ -53,7 +54,8 @@ class _Program(Solver):
 
     def model(self, X_test: Any) -> Model:
         machine = self.fitted()
-        coef = np.asarray(machine.dual_coef_, np.float64).ravel()
+        coef = machine.dual_coef_
+        coef = np.asarray(coef.toarray() if sp.issparse(coef) else coef, np.float64).ravel()
         return KernelModel(coef, float(machine.intercept_[0]), vectors=machine.support_vectors_)
 
     def extra(self) -> dict[str, float]:

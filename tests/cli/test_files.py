@@ -44,6 +44,21 @@ def test_chunks_do_not_matter(maxmargin, model, monkeypatch) -> None:
     assert (table[:, 0] == model.predict(X)).all() and (table[:, 1] == model.decision_function(X)).all()
 
 
+@pytest.mark.parametrize("name", ["train.svm", "three.svm"])
+def test_probabilities(maxmargin, folder, name) -> None:
+    assert maxmargin("train", "-b", 1, "-q", name, "m.mxm").err == ""
+    model = mm.load("m.mxm")
+    done = maxmargin("predict", "-b", 1, name, "m.mxm", "out")
+    head, *lines = Path("out").read_text().splitlines()
+    table = np.array([line.split() for line in lines], float)
+    assert done.code == 0 and head == f"labels {' '.join(map(str, model.classes_))}"
+    assert np.array_equal(table[:, 1:], model.predict_proba(data.load(name, n_features=4)[0]))
+    assert np.array_equal(table[:, 0], model.classes_[table[:, 1:].argmax(axis=1)])
+    assert maxmargin("train", "-q", name, "m.mxm").code == 0
+    refused = maxmargin("predict", "-b", 1, name, "m.mxm")
+    assert refused.code == 2 and "trained without probabilities" in refused.err
+
+
 def test_stdout_has_predictions_alone_if_asked_for_them(maxmargin, model) -> None:
     done = maxmargin("predict", "test.svm", "m.mxm", "-")
     assert set(done.out.split()) == {"1", "-1"} and "Accuracy" in done.err

@@ -6,6 +6,7 @@ what svm-predict calls. (svmutil.svm_predict is not used: for nu_svc of several 
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from itertools import combinations
@@ -176,12 +177,50 @@ def test_a_model_of_unknown_rows_is_certified_once_they_are_named(tmp_path) -> N
     assert found.primal == pytest.approx(model.objective_, rel=1e-9) and found.gap <= 1.001 * model.dual_gap_ + 1e-9
 
 
-def test_probabilities_of_libsvm_are_left_out_with_a_word(tmp_path) -> None:
+def test_probabilities_of_regression_are_left_out_with_a_word(tmp_path) -> None:
     X, y = data([1, -1])
-    trained_by_libsvm(tmp_path / "model", X, y, "-b 1")
+    trained_by_libsvm(tmp_path / "model", X, y, "-s 3 -b 1")
     with pytest.warns(UserWarning, match="probabilities are left out"):
         model = maxmargin.load(tmp_path / "model")
-    assert np.array_equal(model.predict(POINTS), libsvm_answers(tmp_path / "model", POINTS)[0])
+    assert close(model.predict(POINTS), libsvm_answers(tmp_path / "model", POINTS)[0])
+
+
+def libsvm_probabilities(path, X) -> np.ndarray:
+    """By LIBSVM, with the classes in sorted order."""
+    model = svmutil.svm_load_model(str(path))
+    buffer, out = (svm.c_double * model.get_nr_class())(), []
+    for row in X:
+        svm.libsvm.svm_predict_probability(model, svm.gen_svm_nodearray(list(row))[0], buffer)
+        out.append(list(buffer))
+    return np.array(out)[:, np.argsort(model.get_labels())]
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize("make", [SVC, NuSVC])
+@pytest.mark.filterwarnings("ignore:The `probability` parameter:FutureWarning")
+def test_probabilities_go_both_ways(tmp_path, labels, make) -> None:
+    X, y = data(labels, n=200)
+    rough = 1e-9 if len(labels) == 2 else 0.01  # of several classes LIBSVM iterates until it is this near
+    model = make(probability=True, random_state=0, **({"nu": 0.3} if make is NuSVC else {})).fit(X, y)
+    maxmargin.save(model, tmp_path / "ours", format="libsvm")
+    assert np.abs(libsvm_probabilities(tmp_path / "ours", POINTS) - model.predict_proba(POINTS)).max() < rough
+    assert np.abs(maxmargin.load(tmp_path / "ours").predict_proba(POINTS) - model.predict_proba(POINTS)).max() < 1e-9
+    trained_by_libsvm(tmp_path / "theirs", X, y, f"-s {int(make is NuSVC)} -n 0.3 -b 1")
+    back = maxmargin.load(tmp_path / "theirs")
+    theirs = libsvm_probabilities(tmp_path / "theirs", POINTS)
+    assert np.abs(back.predict_proba(POINTS) - theirs).max() < rough
+    maxmargin.save(back, tmp_path / "again", format="libsvm")  # and back in their order
+    assert np.abs(libsvm_probabilities(tmp_path / "again", POINTS) - theirs).max() < 1e-9
+
+
+def test_half_a_sigmoid_is_refused(tmp_path) -> None:
+    X, y = data([1, -1])
+    trained_by_libsvm(tmp_path / "model", X, y, "-b 1")
+    text = (tmp_path / "model").read_text()
+    for wrong in (text.replace("probB", "probA"), re.sub(r"probB .*\n", "", text), re.sub(r"(probA .*)", r"\1 2", text)):
+        (tmp_path / "model").write_text(wrong)
+        with pytest.raises(maxmargin.models.ModelFileError):
+            maxmargin.load(tmp_path / "model")
 
 
 def test_sparse_models_and_features_that_no_support_vector_has(tmp_path) -> None:

@@ -38,6 +38,7 @@ class Console:
         """Within: a warning is a line on stderr that begins so, without the place in our source."""
         with warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)  # the one base of ours and of scikit-learn's
+            warnings.simplefilter("ignore", FutureWarning)  # to programmers
             warnings.showwarning = lambda message, *where, **more: self.note(f"warning: {message}")
             yield
 

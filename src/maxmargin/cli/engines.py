@@ -65,14 +65,6 @@ def _weight(word: str) -> tuple[str, float]:
     return label, _number(weight)
 
 
-def _probability(word: str) -> str:
-    if word != "0":
-        raise argparse.ArgumentTypeError(
-            "there are no probabilities here: calibrate the scores (sklearn.calibration), or leave -b out"
-        )
-    return word
-
-
 def add_options(parser: argparse.ArgumentParser, engine: str = "auto") -> None:
     """What to train and how. Defaults are svm-train's."""
     machine = parser.add_argument_group("machine (LIBSVM's letters and defaults)")
@@ -95,7 +87,7 @@ def add_options(parser: argparse.ArgumentParser, engine: str = "auto") -> None:
     add("-e", "--tol", type=float, help="stopping tolerance (0.001; the linear engine's is a relative gap, 0.0001)")
     add("-m", "--cache-size", type=float, metavar="MB", help="memory for kernel rows (200)")
     add("--shrinking", type=int, choices=(0, 1), help="-h 0 and -h 1 are the same (1)")
-    add("-b", dest="_b", type=_probability, metavar="0", help="accepted for svm-train's scripts: no probabilities")
+    add("-b", "--probabilities", dest="probability", type=int, choices=(0, 1), help="svc, nu-svc: five more fits (0)")
     add("--max-time", type=float, metavar="S", help="seconds after which the best model so far is written")
     add("--max-iter", type=int, metavar="N", help="turns after which the best model so far is written")
     add("--early", action="store_true", default=None, help="dc: stop at a level; faster, nearly as accurate")
@@ -155,6 +147,10 @@ def built(args: argparse.Namespace, engine: str, samples: Samples, console: Cons
     given["class_weight"] = class_weight(args.weight, samples.y, console) if args.weight else None
     if args.machine == "svr" and args.epsilon is None:
         given["epsilon"] = 0.1  # svm-train's; LinearSVR has LIBLINEAR's, 0
+    if args.probability:
+        if "probability" not in known:
+            raise ValueError(f"-b 1: {machine.__name__} has no probabilities, only svc and nu-svc of --engine exact have")
+        given["probability"] = True
     given = {name: value for name, value in given.items() if value is not None}
     for name in sorted(set(given) - set(known)):
         if name in OWN and name != "random_state":

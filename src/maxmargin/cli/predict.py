@@ -34,7 +34,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("output", metavar="OUTPUT", nargs="?", help="a prediction per line; - is standard output")
     parser.add_argument("--decision-values", action="store_true", help="write them after each prediction")
     parser.add_argument("--jobs", type=int, metavar="N", help="threads (all cores)")
-    parser.add_argument("-b", choices=("0",), help="accepted for svm-predict's scripts: there are no probabilities")
+    parser.add_argument("-b", "--probabilities", type=int, choices=(0, 1), default=0,
+                        help="the most probable class, then the probability of each; of a model trained with -b 1")
     samples.add_options(parser)
 
 
@@ -43,17 +44,22 @@ def run(args: argparse.Namespace, console: Console) -> int:
         model = _model(args)
     if args.jobs is not None:
         model.set_params(n_jobs=args.jobs)
+    if args.decision_values and args.probabilities:
+        raise ValueError("--decision-values and -b 1: one of them at a time")
     if args.decision_values and not hasattr(model, "decision_function"):
         raise ValueError(f"{type(model).__name__} has no decision values, it predicts numbers: leave --decision-values out")
+    if args.probabilities and not (hasattr(model, "predict_proba") and hasattr(model, "_probA")):
+        raise ValueError(f"-b 1: {args.model} was trained without probabilities: train it with -b 1")
     labels, answers = [], []
     with _opened(args.output) as out:
+        if out is not None and args.probabilities:
+            out.write(f"labels {' '.join(map(str, model.classes_.tolist()))}\n".encode())
         for X, y in parts(args, model, console):
-            predicted = model.predict(X)
+            predicted, values = _answers(args, model, X)
             answers.append(predicted)
             labels.append(y)
             if out is not None:
-                values = np.asarray(model.decision_function(X)) if args.decision_values else None
-                out.write("".join(_lines(predicted, values)).encode())
+                out.write("".join(_lines(predicted, values, " " if args.probabilities else "\t")).encode())
     predicted = np.concatenate(answers)
     result: dict[str, Any] = {"rows": len(predicted)}
     lines = [f"{len(predicted)} predictions, and no labels to compare with"]
@@ -121,11 +127,19 @@ def _opened(output: str | None) -> Any:
     return nullcontext(sys.stdout.buffer) if output == "-" else replacing(output)
 
 
-def _lines(predicted: Any, values: Any) -> Iterator[str]:
-    """Predictions, one per line, by as many digits as it takes to read them back; after a tab each decision value."""
+def _answers(args: argparse.Namespace, model: Any, X: Any) -> tuple[Any, Any]:
+    """Predictions, and what is to be written beside them."""
+    if args.probabilities:
+        values = np.asarray(model.predict_proba(X))
+        return model.classes_[values.argmax(axis=1)], values
+    return model.predict(X), np.asarray(model.decision_function(X)) if args.decision_values else None
+
+
+def _lines(predicted: Any, values: Any, between: str) -> Iterator[str]:
+    """Predictions, one per line, by as many digits as it takes to read them back; then the values that go with each."""
     words = [f"{p:.17g}" if isinstance(p, float) else str(p) for p in predicted.tolist()]
     if values is None:
         yield from (f"{word}\n" for word in words)
         return
     for word, row in zip(words, values.reshape(len(words), -1).tolist()):
-        yield "\t".join([word, *(f"{value:.17g}" for value in row)]) + "\n"
+        yield between.join([word, *(f"{value:.17g}" for value in row)]) + "\n"

@@ -81,6 +81,16 @@ def reordered(coef: FloatArray, intercept: FloatArray, counts: list[int], order:
     return new, shift, columns
 
 
+def _reordered_sigmoids(a: FloatArray, b: FloatArray, counts: list[int], order: list[int]) -> tuple[FloatArray, FloatArray]:
+    """A and B of P(i | i or j) = 1/(1 + exp(A f + B)) when class order[i] takes place i.
+
+    Where a pair turns, so does f, and P is 1 − P: B turns as an intercept does, A stays.
+    """
+    none = np.zeros((len(order) - 1, sum(counts)))
+    signed, turned, shifted = (reordered(none, v, counts, order)[1] for v in (a, np.ones_like(a), b))
+    return signed * turned, shifted
+
+
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a model that svm-predict reads; the file appears complete or not at all."""
     check_kind(model, tuple(TYPES.values()), "LIBSVM")
@@ -97,6 +107,7 @@ def _lines(model: Any, kernel: Kernel, kernel_type: str) -> Iterator[str]:
     coef, rho, columns = model._dual, -model.intercept_, np.arange(len(model.support_))
     labels: list[int] = []
     counts: list[int] = []
+    sigmoids = (model._probA, model._probB) if hasattr(model, "_probA") else None
     if hasattr(model, "classes_"):
         labels, counts = whole_labels(model, "LIBSVM"), model.n_support_.tolist()
         order = list(getattr(model, "_vote_order", range(len(labels))))
@@ -104,6 +115,7 @@ def _lines(model: Any, kernel: Kernel, kernel_type: str) -> Iterator[str]:
             order, columns = [1, 0], np.r_[counts[0] : sum(counts), 0 : counts[0]]
             coef = coef[:, columns]
         elif order != sorted(order):
+            sigmoids = sigmoids and _reordered_sigmoids(*sigmoids, counts, order)
             coef, rho, columns = reordered(coef, rho, counts, order)
         labels, counts = [labels[a] for a in order], [counts[a] for a in order]
     yield f"svm_type {next(name for name, kind in TYPES.items() if kind is type(model))}"
@@ -115,6 +127,9 @@ def _lines(model: Any, kernel: Kernel, kernel_type: str) -> Iterator[str]:
     yield f"rho {spelled(rho)}"
     if labels:
         yield f"label {' '.join(map(str, labels))}"
+        if sigmoids is not None:
+            yield f"probA {spelled(sigmoids[0])}"
+            yield f"probB {spelled(sigmoids[1])}"
         yield f"nr_sv {' '.join(map(str, counts))}"
     yield "SV"
     if kernel.name == "precomputed":
@@ -137,9 +152,9 @@ def load(path: str | os.PathLike[str], n_features: int | None = None) -> Any:
     head = Head(read_text(path), b"SV", KEYS | PROBABILITIES, path)
     kind = TYPES[head.choice("svm_type", TYPES)]
     kernel = _kernel(head)
-    if PROBABILITIES & set(head.words):
-        warnings.warn(f"{path}: its probabilities are left out; predictions do not need them", UserWarning, stacklevel=3)
     classes = kind in (SVC, NuSVC)
+    if PROBABILITIES & set(head.words) and not classes:
+        warnings.warn(f"{path}: its probabilities are left out; predictions do not need them", UserWarning, stacklevel=3)
     size = head.whole("nr_class")[0]
     if size < 2 or (not classes and size != 2):
         raise head.error(f"nr_class {size} makes no sense for {kind.__name__}")
@@ -156,6 +171,13 @@ def load(path: str | os.PathLike[str], n_features: int | None = None) -> Any:
     else:
         state |= uncertified(features(vectors.shape[1], n_features, path))
     state["kkt_violation_"] = float("nan")
+    probable = classes and "probA" in head.words
+    if probable:
+        given = [np.array(head.real(name, size * (size - 1) // 2)) for name in ("probA", "probB")]
+        sorting = sorted(range(size), key=labels.__getitem__)
+        state["_probA"], state["_probB"] = _reordered_sigmoids(given[0], given[1], counts, sorting)
+        if size == 2:  # of two the second is positive with us
+            state["_probB"] = -state["_probB"]
     if classes:
         coef, intercept, columns, order = _sorted_classes(coef, intercept, labels, counts)
         state["classes_"] = np.array(sorted(labels), np.int64)
@@ -174,6 +196,8 @@ def load(path: str | os.PathLike[str], n_features: int | None = None) -> Any:
         state["offset_"] = -float(intercept[0])
     MACHINES[kind.__name__].check(state)
     model = kind(kernel=kernel.name, degree=kernel.degree, gamma=kernel.gamma, coef0=kernel.coef0)
+    if probable:
+        model.set_params(probability=True)
     model.__dict__.update(state)
     return model
 
