@@ -107,6 +107,17 @@ def test_engines_are_chosen_and_say_why(maxmargin, folder, words, kind, why) -> 
     assert type(mm.load("m")).__name__ == kind
 
 
+@pytest.mark.parametrize("options", ["-t 0 -c 3", "-t 0 -s 3 -c 3", "-g 0.5 -c 3", "-g 0.5 -s 3"])
+def test_engines_solve_the_same_problem(maxmargin, folder, options) -> None:
+    """What one proves of the optimum holds for the other's objective."""
+    other = "linear" if "-t 0" in options else "dc"
+    for engine in ("exact", other):
+        assert maxmargin("train", "--engine", engine, *options.split(), "train.svm", engine).code == 0
+    one, two = mm.load("exact"), mm.load(other)
+    assert one.objective_ - one.dual_gap_ <= two.objective_ * (1 + 1e-9)
+    assert two.objective_ - two.dual_gap_ <= one.objective_ * (1 + 1e-9)
+
+
 def test_many_rows_go_to_divide_and_conquer_and_wide_sparse_ones_get_a_hint(maxmargin, folder, monkeypatch) -> None:
     monkeypatch.setattr("maxmargin.cli.engines.MANY_ROWS", 249)
     assert "engine dc (DCSVC)" in maxmargin("train", "train.svm").err

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 FloatArray = NDArray[np.float64]
 QUANTITIES = ("gap", "violation", "objective")
-# What timings_ holds beside phases: counts are whole numbers, these are the others.
-NO_PHASES = ("total", "passes", "pass_seconds")
+# What timings_ holds beside the phases: their sum, counts, and a part of others.
+NO_PHASES = {"total", "inner_steps", "rows", "cache_hits", "unshrinks", "inner_fallbacks", "passes", "pass_seconds"}
 
 
 def machine_of(estimator: Any, attribute: str) -> Any:
@@ -70,11 +70,7 @@ def shown_quantity(trace: NDArray[Any], quantity: str, x: str) -> str:
 
 def phases(timings: dict[str, float]) -> dict[str, float]:
     """Seconds per phase of a fit, the largest first, then what is in none of them; of threads side by side, more in all."""
-    parts = {
-        name: float(value)
-        for name, value in timings.items()
-        if name not in NO_PHASES and not isinstance(value, (int, np.integer)) and value > 0
-    }
+    parts = {name: float(value) for name, value in timings.items() if name not in NO_PHASES and value > 0}
     rest = float(timings.get("total", 0.0)) - sum(parts.values())
     if rest > 0:
         parts["other"] = rest
