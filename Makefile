@@ -9,7 +9,7 @@ BUILD := $(if $(LEVELS),-C cmake.define.MAXMARGIN_LEVELS=$(LEVELS))
 SKLEARN ?=
 NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: demo test lint unit sklearn fuzz sanitize bench format stubs clean
+.PHONY: demo test lint unit parallel sklearn fuzz sanitize bench format stubs clean
 
 demo: $(STAMP)
 	$(PY) -m maxmargin.demo
@@ -23,6 +23,13 @@ lint: $(STAMP) sklearn
 # A test that hangs ends the run and shows where; by a thread, which sees loops inside the core as well.
 unit: $(STAMP) sklearn
 	$(PY) -m pytest -q --timeout=300 --timeout-method=thread
+
+# Tests of fits and predictions, each in several threads at once.
+parallel: $(STAMP)
+	$(PY) -m pip install -q --disable-pip-version-check pytest-run-parallel
+	$(PY) -m pytest -q --parallel-threads=3 tests/sklearn_api/test_dropin.py tests/sklearn_api/test_ecosystem.py \
+		tests/sklearn_api/test_probability.py tests/oracle/test_libsvm.py \
+		-k 'not memory_maps and not pickle_and_joblib and not grid_search'  # files of one name, processes
 
 sklearn: $(STAMP)
 	$(if $(SKLEARN),$(PY) -m pip install -q --disable-pip-version-check 'scikit-learn==$(SKLEARN)')

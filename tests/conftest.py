@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from maxmargin.runtime import interrupt
+
 sys.path.insert(0, str(Path(__file__).parent))  # for helpers of several folders
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", derandomize=False, deadline=None)
@@ -21,9 +23,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fuzz" if "MAXMARGIN_
 
 
 @pytest.fixture(autouse=True)
-def nobody_pressed_ctrl_c_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def nobody_pressed_ctrl_c_before() -> None:
     """Two tests in a row that press Ctrl-C are not one user who presses twice."""
-    monkeypatch.setattr("maxmargin.runtime.interrupt._last", -float("inf"))
+    interrupt._last = -float("inf")  # not by monkeypatch, which keeps a test from being run in several threads at once
 
 
 @pytest.fixture

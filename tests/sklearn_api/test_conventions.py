@@ -18,10 +18,10 @@ from sklearn.utils._param_validation import generate_invalid_param_val, generate
 from sklearn.utils.fixes import parse_version
 
 import maxmargin
-from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, NuSVC, NuSVR, OneClassSVM
+from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 
 KERNEL = [SVC, NuSVC, SVR, NuSVR, OneClassSVM, DCSVC, DCSVR]
-ALL = [*KERNEL, LinearSVC, BudgetSVC]
+ALL = [*KERNEL, LinearSVC, LinearSVR, BudgetSVC]
 X, Y = make_classification(80, 4, random_state=0)
 CASES = [(make, name) for make in KERNEL for name in make._parameter_constraints]
 
@@ -130,8 +130,8 @@ def test_what_numpy_can_make_an_array_of(make) -> None:
 def test_tags_and_html(make) -> None:
     model = machine(make)
     tags = get_tags(model)
-    kinds = {SVR: "regressor", NuSVR: "regressor", DCSVR: "regressor", OneClassSVM: "outlier_detector"}
-    kind = kinds.get(make, "classifier")
+    regressors = (SVR, NuSVR, DCSVR, LinearSVR)
+    kind = "regressor" if make in regressors else "outlier_detector" if make is OneClassSVM else "classifier"
     assert tags.estimator_type == kind and tags.input_tags.sparse
     assert tags.target_tags.required == (kind != "outlier_detector")
     if make in KERNEL:

@@ -78,6 +78,7 @@ class Machine(BaseEstimator):
     verbose: bool | int
     callback: Callable[[dict[str, float]], Any] | None
     tol: float
+    _warns = True  # of a fit that did not converge
 
     @transactional
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
@@ -132,7 +133,7 @@ class Machine(BaseEstimator):
             "timings_": result.timings,
         }
         self.__dict__.update(attributes)
-        if not (result.status.done or result.status is Status.CALLBACK):
+        if self._warns and not (result.status.done or result.status is Status.CALLBACK):
             warnings.warn(self._advice(result), ConvergenceWarning, stacklevel=4)
 
     def _advice(self, result: Result) -> str:

@@ -118,6 +118,7 @@ def _unseen_decisions(machine: Any, data: Labelled, control: Control) -> FloatAr
         probability="deprecated", decision_function_shape="ovo", break_ties=False, warm_start=False, verbose=False,
         callback=None, **({"kernel": "precomputed"} if given else {}),
     )  # fmt: skip
+    without._warns = False  # one for all below; catch_warnings would silence other threads too
     unfinished = []
     for f in range(FOLDS):
         seen, unseen = np.flatnonzero((fold >= 0) & (fold != f)), np.flatnonzero(fold == f)
@@ -128,9 +129,7 @@ def _unseen_decisions(machine: Any, data: Labelled, control: Control) -> FloatAr
             left = control.deadline.share(FOLDS - f).left()
             without.set_params(max_time=None if left is None else max(left, _LEAST_SECONDS))
             some = data.X[np.ix_(seen, seen)] if given else data.X[seen]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # one for all below
-                without.fit(some, data.classes[code[seen]], sample_weight=data.weight[seen])
+            without.fit(some, data.classes[code[seen]], sample_weight=data.weight[seen])
             if without.status_ != "converged":
                 unfinished.append(without.status_)
             other = data.X[np.ix_(unseen, seen)] if given else data.X[unseen]
