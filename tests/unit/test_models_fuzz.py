@@ -166,6 +166,22 @@ def test_damaged_bytes(files, fuzz_rounds, tmp_path) -> None:
         assert refused(bad, tmp_path / "model") == (bad != raw)
 
 
+@pytest.mark.parametrize("number", [2**63, 10**30, -(10**400)])
+def test_whole_numbers_of_any_length(files, number, tmp_path) -> None:
+    """Python has them, arrays have not: in the place of every number of every machine."""
+    for name, raw in files.items():
+        if "csr" in name:
+            continue
+        length = struct.unpack_from("<Q", raw, 16)[0]
+        text, body = raw[64 : 64 + length], raw[64 + length :]
+        for place in range(len(nodes(json.loads(text)))):
+            header = json.loads(text)
+            container, key = nodes(header)[place]
+            if type(container[key]) in (int, float):
+                container[key] = number
+                refused(sealed(json.dumps(header).encode(), body), tmp_path / "model")
+
+
 def test_forged_files(files, fuzz_rounds, tmp_path) -> None:
     rng = np.random.default_rng(2)
     names = list(files)

@@ -61,6 +61,8 @@ class Check:
 
     def number(self, name: str, value: Any, positive: bool = False) -> None:
         real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if real and isinstance(value, numbers.Integral):  # of any length in Python, which no array holds
+            real = -(2**63) <= int(value) < 2**63
         self.require(real, name, f"is {value!r:.40}, not a number")
         if positive:
             self.require(0 < value < np.inf, name, f"is {value!r:.40}, not a positive number")

@@ -1,0 +1,166 @@
+"""Would a test notice? Changes one thing at a time in a copy of the package and runs the tests that should.
+
+    python tests/mutants problem decomposition --count 25 --seed 1     # so many changes per room, drawn at random
+    python tests/mutants --named                                       # those that once went unnoticed (named.py)
+
+A change is killed when a test fails or hangs. The copy is in a temporary folder; no source is touched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy comes: children are forked
+sys.path.insert(0, str(Path(__file__).parent))
+from named import NAMED
+from operators import Mutant, changes, mutant
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "maxmargin"
+LIBRARIES = (
+    "numpy", "scipy.sparse", "scipy.optimize", "scipy.linalg", "sklearn.svm", "sklearn.pipeline", "sklearn.datasets",
+    "sklearn.model_selection", "sklearn.utils.estimator_checks", "hypothesis", "joblib", "tqdm.auto", "pandas",
+)  # fmt: skip
+HANG = 120  # seconds for one test: then it hangs, which is noticed
+# Tests that should notice, the quick ones first: the run ends with the first that fails.
+TESTS = {
+    "problem": ["unit/test_formulations.py", "unit/test_certificates.py", "unit/test_bad_input.py",
+                "unit/test_exact_ends.py", "contract", "property/test_exact.py", "property/test_extreme_inputs.py"],
+    "runtime": ["unit/test_run.py", "unit/test_progress.py", "contract", "unit/test_dc_report.py", "unit/test_threads.py"],
+    "decomposition": ["unit/test_working_set.py", "unit/test_solve_qp.py", "property/test_inner_solvers.py",
+                      "unit/test_inner_in_fit.py", "property/test_stopped_runs.py", "unit/test_exact_ends.py", "contract",
+                      "property/test_exact.py", "property/test_extreme_inputs.py"],
+    "divide": ["unit/test_divide_constants.py", "unit/test_divide_committee.py", "unit/test_divide.py", "unit/test_dc.py",
+               "unit/test_dc_report.py", "property/test_divide_contract.py", "property/test_divide_theorems.py",
+               "property/test_divide_stops.py",
+               "unit/test_dc_backends.py"],
+    "budget": ["unit/test_budget_rules.py", "unit/test_budget_merging.py", "unit/test_budget_sgd.py",
+               "unit/test_budget_refit.py", "unit/test_budget_estimator.py", "property/test_budget_properties.py",
+               "property/test_budget_contract.py"],
+    "estimators": ["unit/test_bad_input.py", "unit/test_exact_ends.py", "contract", "unit/test_budget_estimator.py",
+                   "unit/test_dc.py", "unit/test_linear_weights.py", "unit/test_linear_classes.py",
+                   "unit/test_linear_warm.py", "property/test_exact.py", "unit/test_pickle.py", "sklearn_api"],
+    "linear": ["unit/test_linear_core.py", "unit/test_linear_rounding.py", "unit/test_linear_warm.py",
+               "unit/test_linear_weights.py", "unit/test_linear_trace.py", "unit/test_newton_directions.py",
+               "unit/test_linear_search.py", "property/test_ocas_certificate.py",
+               "property/test_crammer_singer_certificate.py", "property/test_linear_fuzz.py"],
+    "data": ["unit/test_libsvm_format.py", "unit/test_data_files.py", "unit/test_data_properties.py"],
+}  # fmt: skip
+def core() -> str:
+    code = "import maxmargin, sys; print(next(m.__file__ for n, m in sys.modules.items() if 'margin._core_' in n))"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def noticed(change: Mutant, tests: list[str], limit: float) -> str:
+    """By what it was killed, or nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "maxmargin"
+        shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+        for module in Path(os.environ["MAXMARGIN_CORE"]).parent.glob("*.so"):
+            (copy / module.name).symlink_to(module)
+        (copy / change.path).write_text(change.source)
+        said = Path(folder) / "said"
+        child = os.fork()  # with all that tests import but the package, which takes longer than many of them
+        if child == 0:
+            os._exit(_tested(folder, said, tests))
+        end = time.time() + limit
+        while (done := os.waitpid(child, os.WNOHANG))[0] == 0:
+            if time.time() > end:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                return ""
+            time.sleep(0.2)
+        if done[1] == 0:
+            return ""
+        lines = said.read_text().strip().splitlines()
+    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    return (failed[0].split(" - ")[0] if failed else lines[-1] if lines else "a crash")[:110]
+
+
+def _tested(folder: str, said: Path, tests: list[str]) -> int:
+    """In the child: run the tests with the copy in the place of the installed package, whatever way that was installed."""
+    out = os.open(said, os.O_WRONLY | os.O_CREAT)
+    for stream in (1, 2):
+        os.dup2(out, stream)
+    sys.meta_path[:] = [finder for finder in sys.meta_path if "Redirecting" not in type(finder).__name__]
+    sys.path.insert(0, folder)
+    sys.dont_write_bytecode = True
+    os.chdir(ROOT)
+    try:
+        import maxmargin
+
+        assert str(maxmargin.__file__).startswith(folder)
+        options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", f"--rootdir={ROOT}", f"--timeout={HANG}"]
+        return int(pytest.main([*options, *(str(ROOT / "tests" / name) for name in tests)]))
+    except BaseException as error:
+        print(f"{type(error).__name__}: {error}", flush=True)
+        return 1
+    finally:
+        sys.stdout.flush()
+
+
+def drawn(room: str, count: int, seed: int) -> list[Mutant]:
+    files = {str(f.relative_to(PACKAGE)): f.read_text() for f in sorted((PACKAGE / room).rglob("*.py"))}
+    every = [(path, change) for path, source in files.items() for change in changes(source)]
+    random.Random(f"{room} {seed}").shuffle(every)
+    made = (mutant(path, files[path], *change) for path, change in every)
+    return list(islice((m for m in made if m is not None), count))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rooms", nargs="*", choices=[*TESTS, []], help="folders of the package")
+    parser.add_argument("--count", type=int, default=25)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--named", action="store_true", help="the changes of named.py instead")
+    parser.add_argument("--limit", type=float, default=900.0, help="seconds for the tests of one change")
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of the changes to try")
+    asked = parser.parse_args()
+    os.environ["MAXMARGIN_CORE"] = core()
+    for library in LIBRARIES:
+        importlib.import_module(library)
+    todo = named() if asked.named else {room: drawn(room, asked.count, asked.seed) for room in asked.rooms}
+    survivors = 0
+    for room in todo:
+        same = Mutant("__init__.py", 1, "", "", (PACKAGE / "__init__.py").read_text())
+        if by := noticed(same, TESTS[room][:1], asked.limit):
+            raise SystemExit(f"the tests of {room} fail without any change: {by}")
+        killed = tried = 0
+        for k, change in enumerate(todo[room]):
+            if asked.only and k not in asked.only:
+                continue
+            begun = time.time()
+            by = noticed(change, TESTS[room], asked.limit)
+            tried, killed = tried + 1, killed + bool(by)
+            print(f"{room} {k:3d} {time.time() - begun:4.0f} s  {change}\n      {by or 'SURVIVED'}", flush=True)
+        print(f"{room}: {killed} of {tried} killed", flush=True)
+        survivors += tried - killed
+    return min(survivors, 1)
+
+
+def named() -> dict[str, list[Mutant]]:
+    out: dict[str, list[Mutant]] = {}
+    for room, path, before, after in NAMED:
+        source = (PACKAGE / path).read_text()
+        if source.count(before) != 1:
+            raise SystemExit(f"{path} has {source.count(before)} times {before!r}: bring named.py up to date")
+        line = source[: source.index(before)].count("\n") + 1
+        out.setdefault(room, []).append(Mutant(path, line, before, after, source.replace(before, after)))
+    return out
+
+
+if __name__ == "__main__":
+    sys.exit(main())
