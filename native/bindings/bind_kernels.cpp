@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "bindings.hpp"
 #include "kernel/neighbours.hpp"
 #include "data/row_hash.hpp"
@@ -8,16 +10,16 @@ namespace {
 
 constexpr index_t kRowsAtOnce = 1536;  // W rows packed per pass: a few MB at hundreds of features
 
-// sum[c][j] += Σ_i coef[c][i] K(w_i, sample j) for samples `rows` of a and rows `w_rows` of b.
+// sum[c][j] += Σ_i coef[c · stride + i] K(w_i, sample j) for samples `rows` of a and rows `w_rows` of b.
 template <class T>
 void kernel_sum_all(const Points<T>& a, const index_t* row, index_t count, const Points<T>& b, const index_t* w_row,
-                    index_t w_count, const double* coef, index_t outputs, double* sum, int threads) {
+                    index_t w_count, const double* coef, index_t outputs, index_t stride, double* sum, int threads) {
   PackedRows<T> packed;
   std::vector<TileScratch<T>> scratch(std::max(1, threads));
   for (index_t first = 0; first < w_count; first += kRowsAtOnce) {
     const index_t part = std::min(kRowsAtOnce, w_count - first);
     packed.pack(b, w_row + first, part);
-    kernel_sum(SampleList<T>{&a, row, count}, packed, Sums<T>{coef + first, outputs, w_count, sum, count}, scratch, threads);
+    kernel_sum(SampleList<T>{&a, row, count}, packed, Sums<T>{coef + first, outputs, stride, sum, count}, scratch, threads);
   }
 }
 
@@ -65,10 +67,29 @@ void bind_points(nb::module_& m, const char* name) {
               throw std::invalid_argument("Points.sum: shapes do not fit");
             nb::gil_scoped_release release;
             kernel_sum_all(self, rows.data(), index_t(rows.shape(0)), other, other_rows.data(),
-                           index_t(other_rows.shape(0)), coef.data(), index_t(coef.shape(0)), sum.data(), threads);
+                           index_t(other_rows.shape(0)), coef.data(), index_t(coef.shape(0)), index_t(coef.shape(1)),
+                           sum.data(), threads);
           },
           nb::arg("rows"), nb::arg("other"), nb::arg("other_rows"), nb::arg("coef"), nb::arg("sum"),
           nb::arg("threads"), "sum[c, j] += Σ_i coef[c, i] K(other_rows[i], rows[j]).")
+      .def(
+          "sum_by_block",
+          [](const Points<T>& self, In<index_t> rows, const Points<T>& other, In<index_t> end, In2<double> coef,
+             InOut2<double> sum, int threads) {
+            const index_t blocks = index_t(end.shape(0)) - 1, outputs = index_t(coef.shape(0)), count = index_t(rows.shape(0));
+            bool fits = blocks >= 0 && end(0) == 0 && end(blocks) == index_t(coef.shape(1)) &&
+                        index_t(sum.shape(0)) == blocks * outputs && index_t(sum.shape(1)) == count;
+            for (index_t b = 0; fits && b < blocks; ++b) fits = end(b) <= end(b + 1);
+            if (!fits) throw std::invalid_argument("Points.sum_by_block: shapes do not fit");
+            std::vector<index_t> every(coef.shape(1));
+            std::iota(every.begin(), every.end(), index_t(0));
+            nb::gil_scoped_release release;
+            for (index_t b = 0; b < blocks; ++b)
+              kernel_sum_all(self, rows.data(), count, other, every.data() + end(b), end(b + 1) - end(b), coef.data() + end(b),
+                             outputs, index_t(coef.shape(1)), sum.data() + b * outputs * count, threads);
+          },
+          nb::arg("rows"), nb::arg("other"), nb::arg("end"), nb::arg("coef"), nb::arg("sum"), nb::arg("threads"),
+          "sum[b * outputs + c, j] += Σ_i coef[c, i] K(i, rows[j]) over the rows i of block b of `other`.")
       .def(
           "block",
           [](const Points<T>& self, In<index_t> rows, const Points<T>& other, In<index_t> other_rows,

@@ -34,6 +34,7 @@ enum class Progress : std::int8_t { waiting, running, converged, stalled, rounds
 struct ManyLimits {
   double tol;
   index_t rounds, steps;  // per problem; a round ends after 200 steps per variable, if not by itself
+  bool shrinking;
 };
 
 // K(i, block of i) for samples of blocks, computed by whoever wants one first.
@@ -462,7 +463,8 @@ class Many {
         settle();
         refresh();
       } else if (until_look_ == 0) {
-        shrink();
+        until_look_ = kLook;
+        if (many_.limits_.shrinking) shrink();
       }
     }
 
@@ -478,7 +480,6 @@ class Many {
     // Leaves out who is held at a bound by a score beyond the other side's extreme.
     void shrink() {
       settle();
-      until_look_ = kLook;
       const int groups = many_.state_.groups;
       double top[2], bottom[2];
       for (int g = 0; g < 2; ++g) {

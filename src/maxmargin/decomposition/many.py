@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin.decomposition.ending import Point, violations
-from maxmargin.decomposition.options import DualResult
+from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import MOST_STEPS
 from maxmargin.decomposition.working_set import MB
 from maxmargin.kernel_values import NativeValues
@@ -54,11 +54,11 @@ class Many:
     """A solver of all problems; block b is samples ends[b] … ends[b + 1] of `kernel`."""
 
     def __init__(
-        self, problems: Sequence[Small], kernel: NativeValues, ends: IntArray, tol: float, cache_size: float, max_turns: int,
+        self, problems: Sequence[Small], kernel: NativeValues, ends: IntArray, options: Options, max_turns: int = -1,
         deadline: Deadline = NEVER,
     ) -> None:  # fmt: skip
         self.qps = [problem.qp for problem in problems]
-        self.kernel, self.tol, self.deadline, self.done = kernel, tol, deadline, 0
+        self.kernel, self.tol, self.deadline, self.done = kernel, options.tol, deadline, 0
         self.offset = np.cumsum([0, *(qp.n for qp in self.qps)])
         start = [p.qp.start() if p.alpha is None else p.alpha for p in problems]
         names = ("sign", "upper", "center")
@@ -73,8 +73,9 @@ class Many:
         most = MOST_STEPS + 1000 * max(qp.n for qp in self.qps)
         self._core = Core(
             samples.points, kernel.rows, ends, first, second, self.offset, center, np.minimum(signed, 0.0),
-            np.maximum(signed, 0.0), sign * np.concatenate(start), group, len(self.qps[0].targets), tol,
-            max_turns if max_turns >= 0 else most, most, int(cache_size * MB / 2), min(samples.threads, len(problems)),
+            np.maximum(signed, 0.0), sign * np.concatenate(start), group, len(self.qps[0].targets), self.tol,
+            max_turns if max_turns >= 0 else most, most, options.shrinking, int(options.cache_size * MB / 2),
+            min(samples.threads, len(problems)),
         )  # fmt: skip
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:

@@ -63,7 +63,7 @@ class Together:
         if small and isinstance(kernel, NativeValues):
             ends = np.cumsum([0, *map(len, blocks)])
             some = [Small(*problems[p].blocks, problems[p].qp, problems[p].alpha) for p in small]
-            self._many = Many(some, kernel, ends, options.tol, options.cache_size, control.max_iter, control.deadline)
+            self._many = Many(some, kernel, ends, options, control.max_iter, control.deadline)
 
     def _small(self, kernel: NativeValues) -> list[int]:
         o = self._options

@@ -19,8 +19,9 @@ from maxmargin.divide.model import DivideResult, Plan, Problem
 from maxmargin.divide.progress import progress_bar
 from maxmargin.divide.subproblem import KernelData
 from maxmargin.estimators._base import check_choice, check_flags, check_number, check_seed
-from maxmargin.estimators._kernel import _WORTH_THREADS, KernelMachine, Setup, _row_blocks, check_C
+from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
 from maxmargin.estimators._labelled import Labelled
+from maxmargin.estimators._prediction import WORTH_THREADS, row_blocks
 from maxmargin.runtime import Control, Result, run, thread_count
 
 FloatArray = NDArray[np.float64]
@@ -175,7 +176,7 @@ class Divided(KernelMachine):
         kernel = self._fitted_kernel
         precomputed = kernel.name == "precomputed"
         x = self._given_values(X) if precomputed else self._validated(X, reset=False)
-        small = x.shape[0] * self.support_vectors_.size < _WORTH_THREADS
+        small = x.shape[0] * self.support_vectors_.size < WORTH_THREADS
         threads = 1 if small else thread_count(self.n_jobs)
         expansion = Expansion(kernel, self.support_vectors_, self.support_, self._precision, threads)
         rule = committee.early if self.predict_with == "early" else committee.bcm
@@ -183,6 +184,6 @@ class Divided(KernelMachine):
             return rule(x, expansion, coef)
         vectors = committee.router.vectors
         out = np.empty((x.shape[0], len(coef)))
-        for at, some in _row_blocks(x, sp.issparse(vectors), vectors.dtype):
+        for at, some in row_blocks(x, sp.issparse(vectors), vectors.dtype):
             out[at] = rule(some, expansion, coef)
         return out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ from maxmargin.decomposition.solver import MOST_STEPS, solve
 from maxmargin.decomposition.working_set import MB
 from maxmargin.estimators._base import Machine, check_choice, check_flags, check_number
 from maxmargin.estimators._labelled import Labelled
+from maxmargin.estimators._prediction import WORTH_THREADS, dense_if_small, prepared
 from maxmargin.kernel_values import GivenValues, NativeValues, Samples, Values
 from maxmargin.problem.formulations import QP, hard_margin
-from maxmargin.problem.kernels import NAMES, Kernel, checked_block, dense64, resolve_gamma, weighted_sums
+from maxmargin.problem.kernels import NAMES, Kernel, checked_block, dense64, resolve_gamma
 from maxmargin.runtime import Control, Result, Status, thread_count
 
 FloatArray = NDArray[np.float64]
@@ -29,10 +30,6 @@ _ALWAYS_DOUBLE = 1000
 # γ|x|² from which on float32 distances are too rough (1 part in 2000 of the kernel value): data far from the origin in CSR,
 # or clusters far from each other.
 _FAR_OUT = 2000.0
-# Values of X (1 MB) up to which sparse samples are computed with as dense ones, which is no slower.
-_SMALL = 1 << 17
-# Multiplications in all kernel values of a fit, or of a prediction, from which on threads are used.
-_WORTH_THREADS = 10**7
 
 
 class KernelMachine(Machine):
@@ -128,46 +125,24 @@ class KernelMachine(Machine):
         Rows whose sums overflow in float32 are summed in float64; where that overflows too, that is an error.
         """
         check_is_fitted(self)
-        sums = self._sums(X, coef, self._precision)
-        bad = ~np.isfinite(sums).all(axis=1)
-        if bad.any() and self._precision == "float32" and self._fitted_kernel.native:
-            sums[bad] = self._sums((X.tocsr() if sp.issparse(X) else np.asarray(X))[bad], coef, "float64")
-            bad = ~np.isfinite(sums).all(axis=1)
-        if bad.any():
-            raise ValueError(
-                f"the decision values of {bad.sum()} rows of X, the first of them row {np.argmax(bad)}, are too large for "
-                f"float64, with {self._fitted_kernel}: scale the features as those of the fit, or lower degree or gamma"
-            )
-        return sums
+        return prepared(self).finite(self._rows(X), lambda expansion, x: np.asarray(expansion.sums(x, coef).T))
 
-    def _sums(self, X: Any, coef: FloatArray, precision: str) -> FloatArray:
-        kernel: Kernel = self._fitted_kernel
-        if kernel.name == "precomputed":
-            x = self._given_values(X)
-            return np.concatenate([weighted_sums(x[at][:, self.support_], coef) for at in _blocks(x.shape[0], coef)])
-        x = self._validated(X, reset=False)
-        out = np.zeros((len(coef), x.shape[0]))
-        if kernel.function is not None:
-            for at in _blocks(x.shape[0], coef):
-                some = x[at]
-                values = checked_block(kernel.function(some, self.support_vectors_), (some.shape[0], len(self.support_)))
-                out[:, at] = weighted_sums(values, coef).T
-            return np.asarray(out.T)
-        if not len(self.support_):
-            return np.asarray(out.T)
-        vectors = dense_if_small(self.support_vectors_)
-        threads = 1 if x.shape[0] * vectors.size < _WORTH_THREADS else thread_count(self.n_jobs)
-        every = np.arange(len(self.support_))
-        machine = Samples(vectors, kernel, every, precision, threads, room=np.inf)
-        coef = np.ascontiguousarray(coef)
-        dtype = vectors.dtype if precision == self._precision else np.float64
-        for block in _row_blocks(x, sp.issparse(vectors), dtype):
-            at, some = block
-            rows = np.arange(some.shape[0])
-            sums = np.zeros((len(coef), len(rows)))
-            machine.sum_at(some, rows, every, coef, sums)
-            out[:, at] = sums
-        return np.asarray(out.T)
+    def _decision_values(
+        self, X: Any, intercept: FloatArray, of: Callable[[FloatArray], FloatArray] | None = None
+    ) -> FloatArray:
+        """Values of each output (pair of classes) for every row of X, or what `of` makes of them, some rows at a time."""
+        check_is_fitted(self)
+        x, expansion = self._rows(X), prepared(self)
+        some: list[FloatArray] = []
+        for at in expansion.pieces(x.shape[0]):
+            rows = x if at.start == 0 and at.stop >= x.shape[0] else x[at]
+            values = expansion.finite(rows, lambda machine, rows: machine.decisions(rows, intercept), at.start)
+            some.append(values if of is None else of(values))
+        return some[0] if len(some) == 1 else np.concatenate(some)
+
+    def _rows(self, X: Any) -> Any:
+        """Validated samples to predict, or their kernel values with the training samples."""
+        return self._given_values(X) if self._fitted_kernel.name == "precomputed" else self._validated(X, reset=False)
 
     def _given_values(self, X: Any) -> Any:
         """Kernel values of X with all training samples: X itself, or the kernel function's of objects."""
@@ -256,7 +231,7 @@ class Setup:
         self.machine, self.data, self.X = machine, data, X
         largest = machine._unit() * float(data.effective.max())
         # Waking threads costs more than it gains while all kernel values take about a millisecond.
-        small = X.shape[0] ** 2 * X.shape[1] < _WORTH_THREADS
+        small = X.shape[0] ** 2 * X.shape[1] < WORTH_THREADS
         self.threads = 1 if small else thread_count(machine.n_jobs)
         mergeable = not (machine.kernel == "precomputed" or machine._objects is not None)
         self.rows: DistinctRows = distinct_rows(
@@ -313,11 +288,6 @@ class Setup:
             self._samples = None if self._samples is None else self._samples.wider()
 
 
-def dense_if_small(X: Any) -> Any:
-    """Few samples as dense rows: kernel values then have the same bits whatever form the samples came in."""
-    return X.toarray() if sp.issparse(X) and X.shape[0] * X.shape[1] <= _SMALL else X
-
-
 def is_matrix(X: Any) -> bool:
     """Whether X is a table of numbers, to be judged by scikit-learn's rules, and not a collection of other objects."""
     if sp.issparse(X) or hasattr(X, "columns"):
@@ -327,27 +297,6 @@ def is_matrix(X: Any) -> bool:
         return bool(array.ndim == 2 and array.dtype.kind not in "USM" and array.astype(np.float64, copy=False).size >= 0)
     except (TypeError, ValueError):  # rows of unequal lengths, or what is not a number
         return False
-
-
-def _blocks(n: int, coef: FloatArray) -> list[slice]:
-    """Pieces of n rows, of which kernel values with all support vectors take 128 MB at most."""
-    step = max(1, 2**24 // max(1, coef.shape[1]))
-    return [slice(i, i + step) for i in range(0, n, step)]
-
-
-def _row_blocks(x: Any, sparse: bool, dtype: Any) -> Iterator[tuple[slice, Any]]:
-    """Blocks of rows in the form that the support vectors have; a mismatch is converted block by block."""
-    size = max(1024, min(1 << 16, (1 << 24) // x.shape[1]))  # a converted block takes tens of MB at most
-    for i in range(0, x.shape[0], size):
-        at = slice(i, min(i + size, x.shape[0]))
-        some = x[at]
-        if sparse and not sp.issparse(some):
-            some = sp.csr_matrix(some)
-        elif not sparse and sp.issparse(some):
-            some = some.toarray()
-        with np.errstate(over="ignore"):  # infinity there is no finite sum
-            some = some.astype(dtype, copy=False)
-        yield at, some
 
 
 def check_C(C: Any) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,18 +14,26 @@ def pair_votes(pair: FloatArray, n_classes: int, *, zero_is_first: bool = False)
     A decision of exactly 0 is for j when LIBSVM predicts, and for i in scikit-learn's scores per class: so it is here. Not
     so in divide and conquer, where it is no accident (a cluster without samples of i and j) and scores agree with predict.
     """
-    votes = np.zeros((len(pair), n_classes))
     first = pair >= 0 if zero_is_first else pair > 0
-    for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
-        votes[:, i] += first[:, k]
-        votes[:, j] += ~first[:, k]
-    return votes
+    return _by_class(first.astype(np.float64), (~first).astype(np.float64), n_classes)
 
 
 def ovr_decision(pair: FloatArray, n_classes: int, *, zero_is_first: bool = True) -> FloatArray:
     """Votes, with the summed decisions squeezed into (−1/3, 1/3) to order classes of equal votes."""
-    confidence = np.zeros((len(pair), n_classes))
-    for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
-        confidence[:, i] += pair[:, k]
-        confidence[:, j] -= pair[:, k]
+    confidence = _by_class(pair, -pair, n_classes)
     return np.asarray(pair_votes(pair, n_classes, zero_is_first=zero_is_first) + confidence / (3 * (np.abs(confidence) + 1)))
+
+
+def _by_class(to_first: FloatArray, to_second: FloatArray, n_classes: int) -> FloatArray:
+    """Sums over the pairs of each class: what they give to their first class, and to their second.
+
+    Pairs (i, i + s) at once for each s, so that the order of a sum does not depend on the number of rows.
+    """
+    out = np.zeros((n_classes, len(to_first)))
+    place = np.zeros((n_classes, n_classes), np.int64)
+    place[np.triu_indices(n_classes, 1)] = np.arange(to_first.shape[1])
+    for s in range(1, n_classes):
+        pairs = place.diagonal(s)
+        out[:-s] += to_first.T[pairs]
+        out[s:] += to_second.T[pairs]
+    return np.ascontiguousarray(out.T)

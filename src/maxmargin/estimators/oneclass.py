@@ -111,7 +111,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):
 
     def score_samples(self, X: Any) -> FloatArray:
         """Σ_i alpha_i K(sv_i, x): larger is more like the training samples."""
-        return np.asarray(self._kernel_sums(X, self._coefficients()).ravel())
+        return self._decision_values(X, np.zeros(1)).ravel()
 
     def decision_function(self, X: Any) -> FloatArray:
         """Positive inside the estimated support."""

@@ -171,25 +171,25 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
 
     def _pair_decisions(self, X: Any) -> FloatArray:
         """One column per pair of classes (i, j), positive for i; of two classes one column, positive for the second."""
-        return np.asarray(self._kernel_sums(X, self._pair_coef()) + self.intercept_)
+        return self._decision_values(X, self.intercept_)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Signed distances times ‖w‖: (n,) for two classes; else one column per class ("ovr") or per pair ("ovo")."""
         check_is_fitted(self)
-        pair = self._pair_decisions(X)
-        if len(self.classes_) == 2:
-            return pair.ravel()
-        return ovr_decision(pair, len(self.classes_)) if self.decision_function_shape == "ovr" else pair
+        count = len(self.classes_)
+        if count == 2 or self.decision_function_shape == "ovo":
+            pair = self._pair_decisions(X)
+            return pair.ravel() if count == 2 else pair
+        return self._decision_values(X, self.intercept_, lambda pair: ovr_decision(pair, count))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of each sample; several classes vote pair by pair, ties by break_ties."""
         self._check_ties()
-        pair = self._pair_decisions(X)
-        if len(self.classes_) == 2:
-            return np.asarray(self.classes_[(pair.ravel() > 0).astype(np.intp)])
-        n_classes = len(self.classes_)
-        scores = ovr_decision(pair, n_classes) if self.break_ties else pair_votes(pair, n_classes)
-        return np.asarray(self.classes_[self._winner(scores)])
+        count = len(self.classes_)
+        if count == 2:
+            return np.asarray(self.classes_[(self._pair_decisions(X).ravel() > 0).astype(np.intp)])
+        scores = ovr_decision if self.break_ties else pair_votes
+        return np.asarray(self.classes_[self._winner(self._decision_values(X, self.intercept_, lambda p: scores(p, count)))])
 
     def _check_ties(self) -> None:
         check_is_fitted(self)

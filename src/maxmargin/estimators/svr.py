@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.decomposition.options import DualResult
 from maxmargin.estimators._base import check_number
@@ -66,8 +67,8 @@ class _KernelRegressor(RegressorMixin, KernelMachine):
 
     def predict(self, X: Any) -> FloatArray:
         """Predicted target of each sample."""
-        sums = self._kernel_sums(X, self._coefficients())
-        return np.asarray(sums.ravel() + self.intercept_[0])
+        check_is_fitted(self)
+        return self._decision_values(X, self.intercept_).ravel()
 
 
 class SVR(_KernelRegressor):

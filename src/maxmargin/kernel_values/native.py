@@ -111,8 +111,11 @@ class Samples:
 
     def sum_at(self, X: Any, rows: IntArray, others: IntArray, coef: FloatArray, out: FloatArray) -> None:
         """out[c, j] += Σ_i coef[c, i] K(sample others[i], X[rows[j]]) for other samples X of the same form."""
-        points = self.like(X)
-        points.sum(rows, self.points, others, coef, out, self.threads)
+        self.like(X).sum(rows, self.points, others, coef, out, self.threads)
+
+    def sum_by_block(self, X: Any, ends: IntArray, coef: FloatArray, out: FloatArray) -> None:
+        """out[b · outputs + c, j] += Σ_i coef[c, i] K(sample i, X[j]) over samples ends[b] … ends[b + 1] of block b."""
+        self.like(X).sum_by_block(np.arange(X.shape[0]), self.points, ends, coef, out, self.threads)
 
 
 class NativeValues:
