@@ -95,10 +95,19 @@ class BudgetSolver:
         self._complete = False
         self._refitted: tuple[FloatArray, FloatArray] | None = None
         held = 0 if state is None else len(state["label"])
+        self._slots = options.budget if rows is None else min(options.budget, held + rows)
+        self._core = self._resumed(state)
+        nothing = self._core.take_counters()
+        self._before = counters or {}
+        self._run, self._pass = dict(nothing), dict(nothing)  # counters of this run, and of the pass under way
+
+    def _resumed(self, state: dict[str, Any] | None) -> Any:
+        """A model of the core, empty or in this state."""
+        options = self.options
         core = _core.BudgetSgd64 if options.double else _core.BudgetSgd32
-        self._core = core(
+        made = core(
             budget=options.budget,
-            slots=options.budget if rows is None else min(options.budget, held + rows),
+            slots=self._slots,
             features=options.features,
             outputs=options.outputs,
             gamma=options.gamma,
@@ -111,10 +120,8 @@ class BudgetSolver:
             audit=options.audit,
         )
         if state is not None:
-            self._core.restore(**state)
-        nothing = self._core.take_counters()
-        self._before = counters or {}
-        self._run, self._pass = dict(nothing), dict(nothing)  # counters of this run, and of the pass under way
+            made.restore(**state)
+        return made
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
         epochs = iter(self._epochs)

@@ -13,7 +13,8 @@ They take the parameters of `maxmargin`'s machines of the same names, and `clien
 ('converged', 'Array', 'maxmargin.estimators.linear')
 """
 
+from maxmargin.dask.budget import BudgetSVC
 from maxmargin.dask.divided import DCSVC, DCSVR
 from maxmargin.dask.linear import LinearSVC
 
-__all__ = ["DCSVC", "DCSVR", "LinearSVC"]
+__all__ = ["DCSVC", "DCSVR", "BudgetSVC", "LinearSVC"]

@@ -139,7 +139,9 @@ class Partitions:
 
 
 def _bytes(x: Any) -> int:
-    """Of an array or a CSR matrix; 0 of what is neither."""
+    """Of an array, a CSR matrix or a dict of arrays; 0 of what is none of these."""
+    if isinstance(x, dict):
+        return sum(map(_bytes, x.values()))
     if sp.issparse(x):
         return int(x.data.nbytes + x.indices.nbytes + x.indptr.nbytes)
     return x.nbytes if isinstance(x, np.ndarray) else 0
