@@ -355,6 +355,11 @@ def reduced_problem(gram: Annotated[NDArray[numpy.float64], dict(shape=(None, No
     beta = argmax of C b'beta - C^2/2 beta'G beta, beta >= 0, sum <= 1, balance beta = 0, from a feasible beta; returns the intercepts. Cuts have the sizes given, the value that of level.
     """
 
+def one_norm_epoch(z: Matrix, features: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], count: int, curve: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], penalty: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], most_bend: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], u: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], violation: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], seed: int) -> float:
+    """
+    One epoch of coordinate descent under the 1-norm over features[:count] (rows of z), which it shuffles; their violations. Returns the largest.
+    """
+
 def descent_epoch(x: Matrix, active: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], count: int, sign: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], diag: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], norms: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: float, offset: float, above: float, below: float, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], seed: int) -> tuple[int, float, float, float, int]:
     """
     One epoch of dual coordinate descent over the samples active[:count], with one hinge each, or two; targets: empty for 1. (samples left, largest and smallest projected gradient, sum of |steps|, their number).

@@ -77,6 +77,7 @@ CASES = [
     _case("LinearSVC", maxmargin.LinearSVC, "two", HINGE, {"solver": "ocas", "tol": 1e-9}),
     _case("LinearSVC-3", maxmargin.LinearSVC, "three", HINGE, {"solver": "ocas", "tol": 1e-9}),
     _case("LinearSVC-squared", maxmargin.LinearSVC, "two", {"C": 5.0}, {"tol": 1e-9}),
+    _case("LinearSVC-l1", maxmargin.LinearSVC, "two", {"C": 5.0, "penalty": "l1"}, {"tol": 1e-9}),
     _case("LinearSVR", maxmargin.LinearSVR, "numbers", {"C": 5.0, "epsilon": 0.2}, {"solver": "ocas", "tol": 1e-9}),
     _case("LinearSVR-free", maxmargin.LinearSVR, "numbers", {"C": 5.0, "intercept_scaling": None}, {"tol": 1e-9}),
     _case("LinearSVR-squared", maxmargin.LinearSVR, "numbers", SQUARED_TUBE, {"tol": 1e-9}),

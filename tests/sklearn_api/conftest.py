@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from departures import DEPARTURES, PRIVATE, WAITING
-
-from maxmargin.estimators.linear import PENALTIES
+from departures import DEPARTURES, PRIVATE
 
 UPSTREAM = "test_upstream_"
 
@@ -25,8 +23,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             name = f"test_{item.path.stem.removeprefix(UPSTREAM)}::{item.name.partition('[')[0]}"
             if name in PRIVATE:
                 item.add_marker(pytest.mark.skip(reason="tests a private function of scikit-learn"))
-            case = f"{name}[{item.name.partition('[')[2]}"
-            if (name in WAITING or case in WAITING) and "l1" not in PENALTIES:
-                item.add_marker(pytest.mark.skip(reason="tests what LinearSVC does not have yet"))
             if name in DEPARTURES:
                 item.add_marker(pytest.mark.xfail(reason=DEPARTURES[name].reason, strict=DEPARTURES[name].certain))

@@ -38,19 +38,12 @@ DEPARTURES = {
         "a kernel function that returns a block of the wrong shape is found by fit, not by predict",
         "a block of the wrong shape",
     ),
+    "test_svm::test_linear_svm_convergence_warnings": Departure(
+        "a linear machine that stops early names the gap and what to raise, not LIBLINEAR", "warns in words of its own"
+    ),
     "test_svm::test_precomputed": COEFFICIENTS,
     "test_svm::test_svc_clone_with_callable_kernel": COEFFICIENTS,
 }
 
 # Tests of functions that are LIBSVM's and LIBLINEAR's wrappers, or scikit-learn's choice between the solvers of the latter.
 PRIVATE = {"test_svm::test_libsvm_iris", "test_svm::test_dual_auto", "test_svm::test_dual_auto_edge_cases"}
-
-# Not there yet in LinearSVC: penalty="l1", scikit-learn's refusal of hinge with dual=False, sparsify(), its words when
-# max_iter is reached.
-WAITING = {
-    *(f"test_svm::test_linearsvc_parameters[{case}]" for case in ("True-l1-hinge", "True-l1-squared_hinge", "False-l1-hinge",
-      "False-l1-squared_hinge", "False-l2-hinge")),
-    "test_svm::test_linearsvc", "test_svm::test_dense_liblinear_intercept_handling",
-    "test_svm::test_linear_svm_convergence_warnings", "test_svm::test_linearsvm_liblinear_sample_weight[LinearSVC-params0]",
-    "test_sparse::test_linearsvc_iris", "test_sparse::test_sparse_liblinear_intercept_handling",
-}  # fmt: skip

@@ -315,7 +315,7 @@ def test_we_answer_for_liblinears_models(kind, bias, labels, tmp_path) -> None:
     theirs = linearutil.train(y.tolist(), X.tolist(), f"-s {kind} -B {bias} -q")
     linearutil.save_model(str(tmp_path / "model"), theirs)
     with warnings.catch_warnings():
-        warnings.simplefilter("error" if kind != 5 else "ignore")
+        warnings.simplefilter("error")
         model = maxmargin.load(tmp_path / "model")
     assert np.array_equal(model.predict(POINTS), liblinear_answers(tmp_path / "model", POINTS))
     assert model.status_ == "unknown" and model.classes_.tolist() == sorted(LABELS[labels])
@@ -324,11 +324,14 @@ def test_we_answer_for_liblinears_models(kind, bias, labels, tmp_path) -> None:
         assert np.array_equal(maxmargin.load(tmp_path / "model", n_features=10).predict(wider), model.predict(POINTS))
 
 
-def test_a_model_under_the_1_norm_comes_with_a_word(tmp_path) -> None:
+def test_a_model_under_the_1_norm_is_one_again(tmp_path) -> None:
     X, y = data([1, -1])
     linearutil.save_model(str(tmp_path / "model"), linearutil.train(y.tolist(), X.tolist(), "-s 5 -q"))
-    with pytest.warns(UserWarning, match="1-norm"):
-        maxmargin.load(tmp_path / "model")
+    model = maxmargin.load(tmp_path / "model")
+    assert model.penalty == "l1" and model.loss == "squared_hinge"
+    maxmargin.save(model.fit(X, y), tmp_path / "again", format="liblinear")
+    assert (tmp_path / "again").read_text().startswith("solver_type L1R_L2LOSS_SVC\n")
+    assert maxmargin.load(tmp_path / "again").penalty == "l1"
 
 
 @pytest.mark.parametrize("kind", [0, 6, 7, 21])

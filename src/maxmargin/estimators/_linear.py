@@ -48,14 +48,14 @@ class LinearMachine(Machine):
     warm_start: bool
     n_jobs: int | None
     random_state: Any
-    coef_: FloatArray
+    coef_: Any  # an array, or after sparsify a CSR matrix
     intercept_: FloatArray
 
     def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
         samples = self._data(data)
         result = self._driven(samples, self._recall(samples), control)
         attributes = self._attributes(result, samples)
-        if self.warm_start:
+        if self.warm_start and result.cuts:
             attributes["_memory"] = (self._fingerprint(samples), result.cuts)
         return result, attributes
 
@@ -167,7 +167,7 @@ class LinearMachine(Machine):
         """Cuts and points per problem of the last fit, as far as they serve this one."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return {}
-        coef = np.atleast_2d(self.coef_)
+        coef = self._coefficients()
         if not np.array_equal(getattr(self, "classes_", NOTHING), data.classes) or coef.shape[1] != data.X.shape[1]:
             return {}
         key, cuts = getattr(self, "_memory", None) or ("", [])
@@ -200,11 +200,28 @@ class LinearMachine(Machine):
             intercept = np.array([intercept_of(w, data.centre, self._scaling, data.level) for w in weights])
         return {"coef_": coef, "intercept_": np.ascontiguousarray(intercept), "lower_bound_": result.lower}
 
+    def sparsify(self: L) -> L:
+        """Keep `coef_` as a sparse matrix, which pays where most of it is 0 (penalty="l1"); predictions stay the same."""
+        check_is_fitted(self)
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self
+
+    def densify(self: L) -> L:
+        """Keep `coef_` as an array again."""
+        check_is_fitted(self)
+        if sp.issparse(self.coef_):
+            self.coef_ = self.coef_.toarray() if hasattr(self, "classes_") else self.coef_.toarray()[0]
+        return self
+
+    def _coefficients(self) -> FloatArray:
+        """A row per vector of weights, dense."""
+        return np.atleast_2d(self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_)
+
     def _outputs(self, X: Any) -> FloatArray:
         """⟨x, w⟩ + b, one row per vector of weights."""
         check_is_fitted(self)
         X = self._validated(X, reset=False)
-        matrix, ones, coef = as_matrix(X), np.ones(X.shape[0]), np.atleast_2d(self.coef_)
+        matrix, ones, coef = as_matrix(X), np.ones(X.shape[0]), self._coefficients()
         out = np.empty((len(coef), X.shape[0]))
         threads = thread_count(self.n_jobs)
         for k, (w, b) in enumerate(zip(coef, self.intercept_)):

@@ -17,22 +17,24 @@ from maxmargin.estimators._base import (
 )
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._linear import LinearMachine, Memory, Samples
-from maxmargin.linear import CrammerSinger, LinearProblem, LinearResult, OneVsRest, Scaled, make
+from maxmargin.linear import CrammerSinger, LinearProblem, LinearResult, OneNorm, OneVsRest, Scaled, make
 from maxmargin.runtime import thread_count
 
-PENALTIES = ("l2",)
+PENALTIES = ("l2", "l1")
 SIDE_BY_SIDE = 1 << 20  # stored values of X from which classes gain by running at once; below, Python is the limit
 
 
 class LinearSVC(ClassifierMixin, LinearMachine):
     """Linear support vector classifier with a certified objective.
 
-    Minimises ½‖w‖² + C Σ weight_i · loss(y_i (⟨x_i, w⟩ + b)) to a relative duality gap of `tol`: when `status_` is
+    Minimises penalty(w) + C Σ weight_i · loss(y_i (⟨x_i, w⟩ + b)) to a relative duality gap of `tol`: when `status_` is
     "converged", the objective is proven to be within a factor 1 + tol of the best possible.
 
     Parameters
     ----------
-    penalty : {"l2"}, default="l2"
+    penalty : {"l2", "l1"}, default="l2"
+        ½‖w‖², or ‖w‖₁, under which few weights differ from 0 (feature selection). "l1" goes with the squared hinge, has a
+        solver of its own ("auto") and keeps a copy of X by features.
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
         With multi_class="crammer_singer" always the hinge.
     dual : "auto" or bool, default="auto"
@@ -157,6 +159,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         check_choice("penalty", self.penalty, PENALTIES)
         check_dual(self.dual)
         check_choice("multi_class", self.multi_class, ("ovr", "crammer_singer"))
+        self._check_combination()
         if self.multi_class == "crammer_singer" and self.solver not in ("auto", "ocas"):
             raise ValueError(
                 f"solver={self.solver!r} cannot do multi_class='crammer_singer': the joint problem is solved by optimised "
@@ -165,8 +168,20 @@ class LinearSVC(ClassifierMixin, LinearMachine):
 
     _problem_type: type[LinearProblem] = LinearProblem
 
+    def _check_combination(self) -> None:
+        """Refuse what scikit-learn refuses, in its words, and a solver that "l1" has not."""
+        one_norm, hinge, dual = self.penalty == "l1", self.loss == "hinge", self.dual
+        if not self._joint and ((one_norm and (hinge or dual is True)) or (hinge and dual is False)):
+            raise ValueError(
+                f"Unsupported set of arguments: the combination is not there, Parameters: penalty={self.penalty!r}, "
+                f"loss={self.loss!r}, dual={dual!r}: penalty='l1' goes with loss='squared_hinge' and dual=False or 'auto', "
+                "loss='hinge' with dual=True or 'auto'"
+            )
+        if one_norm and not self._joint and self.solver != "auto":
+            raise ValueError(f"solver={self.solver!r} is for penalty='l2': penalty='l1' has its own, solver='auto'")
+
     def _kind(self) -> tuple[Any, ...]:
-        return (self.multi_class,)
+        return (self.penalty, self.multi_class)
 
     @property
     def _joint(self) -> bool:
@@ -205,6 +220,8 @@ class LinearSVC(ClassifierMixin, LinearMachine):
             problem = self._problem(data, k if count > 2 else 1, threads // workers)
             problem.C *= 2 if joint else 1
             known, start = memory.get(k, (None, None))
+            if self.penalty == "l1" and not joint:
+                return OneNorm(problem, self.tol, seed=seed, start=start)
             return make(problem, self.tol, self.solver, seed=seed, known=known, start=start)
 
         if count == 2:

@@ -2,12 +2,13 @@
 
 from maxmargin.linear.certified import LinearResult
 from maxmargin.linear.multiclass import CrammerSinger
+from maxmargin.linear.one_norm import OneNorm
 from maxmargin.linear.one_vs_rest import OneVsRest
 from maxmargin.linear.problem import Extent, LinearProblem, intercept_of
 from maxmargin.linear.scaled import Scaled
 from maxmargin.linear.solver import SOLVERS, choose, drive, make, solve
 
 __all__ = [
-    "SOLVERS", "CrammerSinger", "Extent", "LinearProblem", "LinearResult", "OneVsRest", "Scaled", "choose", "drive",
-    "intercept_of", "make", "solve",
+    "SOLVERS", "CrammerSinger", "Extent", "LinearProblem", "LinearResult", "OneNorm", "OneVsRest", "Scaled", "choose",
+    "drive", "intercept_of", "make", "solve",
 ]

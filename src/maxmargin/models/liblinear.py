@@ -17,7 +17,6 @@ constant feature 1, whatever it was trained with.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -73,7 +72,8 @@ def _regression_lines(model: LinearSVR) -> Iterator[str]:
 def _lines(model: LinearSVC) -> Iterator[str]:
     labels = whole_labels(model, "LIBLINEAR")
     joint = model.multi_class == "crammer_singer"
-    solver = JOINT if joint else next(name for name, kind in SOLVERS.items() if kind == (model.loss, "ovr"))
+    kinds = {name: kind for name, kind in SOLVERS.items() if name.startswith("L1R") == (model.penalty == "l1")}
+    solver = JOINT if joint else next(name for name, kind in kinds.items() if kind == (model.loss, "ovr"))
     weights = np.hstack([model.coef_, model.intercept_[:, None]])
     if len(labels) == 2 and solver == JOINT:
         weights = np.vstack([-weights, weights]) / 2  # a column per class, whose difference decides; on ties the first
@@ -111,11 +111,6 @@ def load(path: str | os.PathLike[str], n_features: int | None = None) -> LinearS
     labels = head.whole("label", size)
     if len(set(labels)) != size:
         raise head.error("labels must differ")
-    if solver.startswith("L1R"):
-        warnings.warn(
-            f"{path}: trained under the 1-norm, which LinearSVC has not: it predicts the same, but fit would not repeat it",
-            UserWarning, stacklevel=3,
-        )  # fmt: skip
     columns = 1 if size == 2 and solver != JOINT else size
     weights = _table(head, stored + (bias >= 0), columns, path)
     order = np.argsort(labels)
@@ -127,8 +122,9 @@ def load(path: str | os.PathLike[str], n_features: int | None = None) -> LinearS
     state = _state(weights, stored, bias, n_features, path) | {"classes_": np.array(labels, np.int64)[order]}
     MACHINES["LinearSVC"].check(state)
     loss, multi_class = SOLVERS[solver]
+    penalty = "l1" if solver.startswith("L1R") else "l2"
     scaling = bias if bias > 0 else None
-    model = LinearSVC(loss=loss, multi_class=multi_class, fit_intercept=bias >= 0, intercept_scaling=scaling)
+    model = LinearSVC(penalty, loss, multi_class=multi_class, fit_intercept=bias >= 0, intercept_scaling=scaling)
     model.__dict__.update(state)
     return model
 

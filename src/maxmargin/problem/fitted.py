@@ -240,7 +240,28 @@ def _linear_certificates(estimator: Any, X: Any, y: Any, weight: FloatArray) -> 
         problems = iter([(np.concatenate([one, -one]), np.tile(params["C"] * weight, 2), target)])
     for w, b, (sign, upper, target) in zip(weights, np.broadcast_to(estimator.intercept_, len(weights)), problems):
         point = np.append(w, b / scaling) if scaling else np.asarray(w, np.float64)
-        yield _judged_weights(x, sign, upper, target, point, float(b), squared, free=scaling is None)
+        if params.get("penalty", "l2") == "l1":
+            yield _judged_one_norm(x, sign, upper, point, float(b), free=scaling is None)
+        else:
+            yield _judged_weights(x, sign, upper, target, point, float(b), squared, free=scaling is None)
+
+
+def _judged_one_norm(x: Any, sign: FloatArray, upper: FloatArray, point: FloatArray, b: float, free: bool) -> Certificate:
+    """‖w‖₁ and the squared hinge, against the duals of the point itself, scaled until no |Σ alpha_i s_i x_ij| exceeds 1."""
+    short = np.maximum(1 - sign * (np.asarray(x @ point).ravel() + (b if free else 0.0)), 0)
+    primal = float(np.abs(point).sum() + upper @ short**2)
+    alpha = 2 * upper * short
+    if free:
+        up, down = float(alpha[sign > 0].sum()), float(alpha[sign < 0].sum())
+        alpha = np.where(sign > 0, alpha * min(1.0, down / max(up, 1e-300)), alpha * min(1.0, up / max(down, 1e-300)))
+    most = float(np.abs(np.asarray(x.T @ (sign * alpha)).ravel()).max(initial=0.0))
+    mass, bend = float(alpha.sum()), float((alpha[upper > 0] ** 2 / (4 * upper[upper > 0])).sum())
+    scale = min(1 / most if most > 0 else np.inf, mass / (2 * bend) if bend > 0 else 0.0)
+    dual = scale * mass - scale**2 * bend
+    return Certificate(
+        bounds=0.0, equality=abs(float(sign @ alpha)) if free else 0.0, primal=primal, dual=dual, gap=primal - dual,
+        violation=(primal - dual) / max(primal, np.finfo(float).tiny), multipliers=np.array([b] if free else []),
+    )  # fmt: skip
 
 
 def _one_against_rest(
@@ -250,8 +271,6 @@ def _one_against_rest(
     classes = estimator.classes_
     if params.get("multi_class", "ovr") != "ovr" and len(classes) > 2:
         raise ValueError("certify_fit judges LinearSVC's multi_class='ovr', not the joint problem of 'crammer_singer'")
-    if params.get("penalty", "l2") != "l2":
-        raise ValueError(f"certify_fit judges LinearSVC's penalty='l2', not penalty={params['penalty']!r}")
     label = _class_numbers(estimator, y)
     upper = params["C"] * weight * _class_factors(params.get("class_weight"), classes, label, weight)[label]
     for positive in [1] if len(classes) == 2 else range(len(classes)):
