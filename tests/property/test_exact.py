@@ -237,7 +237,7 @@ def test_threads_do_not_change_the_answer(blobs, make, sparse) -> None:
     one, two = (make(n_jobs=k, working_set_size=128).fit(X, blobs[1]) for k in (1, 2))
     assert one.n_iter_ == two.n_iter_
     assert np.array_equal(one.support_, two.support_)
-    assert np.array_equal(one.dual_coef_, two.dual_coef_)
+    assert np.array_equal(one._dual, two._dual)
     assert np.array_equal(one.predict(X), two.predict(X))
 
 

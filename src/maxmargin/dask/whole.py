@@ -118,7 +118,7 @@ def violators(qp: QP, known: DualResult, tol: float, most: int) -> IntArray:
     """The samples that gain most if their variables move, worst first, `most` at most."""
     point = Point.of(qp, (qp.sign * known.alpha).reshape(-1, qp.n), known.f)
     b = known.multipliers[qp.group] if len(known.multipliers) else 0.0
-    (up, low), score = point.movable(), point.score - b
+    (up, low), score = point.movable, point.score - b
     off = np.maximum(np.where(up, score, 0.0), np.where(low, -score, 0.0)).reshape(-1, qp.n).max(axis=0)
     bad = np.flatnonzero(off > 0.5 * tol)  # of both sides together the violation is up to twice that
     return bad[np.argsort(-off[bad], kind="stable")[:most]]

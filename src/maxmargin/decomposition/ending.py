@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,11 +58,11 @@ class Point:
         targets = np.array([qp.targets for qp in qps])
         return cls(sign, center, upper, group, targets, begin, beta, f, np.ones(len(beta), bool))
 
-    @property
+    @cached_property
     def alpha(self) -> FloatArray:
         return np.asarray(self.sign * self.beta + 0.0)
 
-    @property
+    @cached_property
     def score(self) -> FloatArray:
         return np.asarray(self.center - self.f)
 
@@ -71,18 +72,26 @@ class Point:
             return np.asarray(np.sum(terms, keepdims=True))
         return np.asarray(np.add.reduceat(terms, self.begin))
 
+    @cached_property
     def movable(self) -> tuple[BoolArray, BoolArray]:
         """Which variables' β can grow, and which can shrink, of those that are known."""
         signed = self.sign * self.upper
         up, low = self.beta < np.maximum(signed, 0.0), self.beta > np.minimum(signed, 0.0)
         return up & self.known, low & self.known
 
-    def extremes(self, rounding: FloatArray | float = 0.0) -> FloatArray:
+    @cached_property
+    def _plain_extremes(self) -> FloatArray:
+        return self._extremes(0.0)
+
+    def extremes(self, rounding: FloatArray | None = None) -> FloatArray:
         """(max_up of group 0, of 1, min_low of 0, of 1): the largest score that can be followed up, the least down.
 
         With `rounding` the worst that they can be when f is off by that.
         """
-        score, (up, low) = self.score, self.movable()
+        return self._plain_extremes if rounding is None else self._extremes(rounding)
+
+    def _extremes(self, rounding: FloatArray | float) -> FloatArray:
+        score, (up, low) = self.score, self.movable
         above, below = np.where(up, score + rounding, -np.inf), np.where(low, score - rounding, np.inf)
         mine = [self.group == g for g in range(2)]
         tops = [np.maximum.reduceat(np.where(m, above, -np.inf), self.begin) for m in mine]
@@ -91,7 +100,7 @@ class Point:
 
     def multipliers(self) -> FloatArray:
         """Each group's b: the mean score of its free variables, or else the middle of what its bounds allow."""
-        score, (up, low), e = self.score, self.movable(), self.extremes()
+        score, (up, low), e = self.score, self.movable, self.extremes()
         b: FloatArray = np.zeros(self.targets.shape)
         sizes = np.diff(np.append(self.begin, len(score)))
         for g in range(self.targets.shape[1]):

@@ -165,7 +165,7 @@ class State:
     def reduced(self, mine: FloatArray) -> FloatArray:
         """Extremes over all ranks."""
         if not len(self.qp.targets):  # no equality: a score of 0 is the other side
-            mine[0], mine[2] = max(mine[0], 0.0), min(mine[2], 0.0)
+            mine = np.array([max(mine[0], 0.0), mine[1], min(mine[2], 0.0), mine[3]])
         up = self.comm.allreduce(mine[:2], "max")
         low = self.comm.allreduce(mine[2:], "min")
         return np.concatenate([up, low])

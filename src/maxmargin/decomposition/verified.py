@@ -60,7 +60,7 @@ def sure(state: State) -> bool:
 
 def known_violation(state: State, point: Point) -> float:
     """Of all samples; with the rounding of f where float64 does not tell whether it is below tol."""
-    rounding: FloatArray | float = 0.0
+    rounding: FloatArray | None = None
     if state.kernel.dtype == np.float64:
         m = state.kernel.magnitude
         each = state.kernel.noise * m * float(np.sum(np.abs(state.coef) * m))
