@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from benchmarks.base import Data, KernelModel, Model, Predictions, Problem
 from benchmarks.solvers._kernel import KernelMachine
@@ -150,7 +151,8 @@ class RandomClusters(KernelMachine):
         return np.sign(sum((machine.decision_function(X) for machine in self.machines), np.zeros(X.shape[0])))
 
     def model(self, X_test: Any) -> Model:
-        coef = np.concatenate([np.ravel(machine.dual_coef_) for machine in self.machines])
+        every = [machine.dual_coef_ for machine in self.machines]
+        coef = np.concatenate([np.ravel(coef.toarray() if sp.issparse(coef) else coef) for coef in every])
         support = np.concatenate([part[m.support_] for m, part in zip(self.machines, self.parts)])
         return KernelModel(coef, 0.0, support)
 
