@@ -229,7 +229,8 @@ class SVC(Probabilities, _KernelClassifier):
     verbose : bool, default=False
         Show a progress bar.
     max_iter : int, default=-1
-        Limit on turns of the outer loop, each of which optimises `working_set_size` variables; -1: no limit.
+        Limit on turns of the outer loop for each pair of classes, each of which optimises `working_set_size` variables (of
+        a small problem all); -1: no limit.
     decision_function_shape, break_ties, random_state : as in scikit-learn; random are only the folds of `probability`.
     fit_intercept : bool, default=True
         Without it the decision function passes through zero and the dual has no equality constraint.
@@ -260,7 +261,8 @@ class SVC(Probabilities, _KernelClassifier):
     kkt_violation_ : float
         Largest violation of the optimality conditions, what tol is compared with.
     trace_ : structured array
-        One row per turn: iteration, time, objective (the dual value so far), violation, n_support, active.
+        One row per turn: iteration, time, objective, dual, gap, violation, n_support, active; for small problems one row per
+        slice of time, with how many are `done`. The last row is the model.
     timings_ : dict
         Seconds per step, and counts of kernel rows, cache hits, inner steps.
 
