@@ -195,6 +195,7 @@ class Cell:
 
     rows: the first so many training rows (None: all). measure: fit, or predict (the time of predicting the test rows).
     number: fits per repetition inside one process, for fits of less than a millisecond. repeat: None means the run's.
+    predict: also time the prediction of the test rows, in every turn (`predict` in the record is the best).
     kernel_pass: also time decision_function on the training rows, that is one pass over the n × |SV| kernel block.
     curves: also store what the solver says of itself turn by turn (`Solver.curves`).
     judged: whether the evaluator sees the model (it needs n × |SV| kernel entries, too many for half a million rows).
@@ -202,6 +203,8 @@ class Cell:
     score_only: the evaluator looks at the test rows only, no objective.
     limit: seconds for this cell, where the experiment's limit is not the right one.
     alone: False where the time is of no interest; such cells run side by side.
+    cores: how many cores the process is pinned to (None: as many as it has threads).
+    neighbours: foreign busy processes on each of those cores while the clock runs.
     label: anything an experiment wants to find the cell by.
     """
 
@@ -213,6 +216,7 @@ class Cell:
     measure: str = "fit"
     number: int = 1
     repeat: int | None = None
+    predict: bool = False
     kernel_pass: bool = False
     curves: bool = False
     test_rows: int | None = None
@@ -220,6 +224,8 @@ class Cell:
     score_only: bool = False
     limit: float | None = None
     alone: bool = True
+    cores: int | None = None
+    neighbours: int = 0
     label: str = ""
 
 

@@ -241,8 +241,10 @@ def _run_once(
             "solver": cell.solver,
             "problem": record["problem"],
             "threads": record["threads"],
-            "cores": cores or _cores()[: record["threads"]],
+            "cores": cores or _cores()[: cell.cores or record["threads"]],
+            "neighbours": cell.neighbours,
             "measure": cell.measure,
+            "predict": cell.predict,
             "number": cell.number,
             "timed": cell.alone,
             "kernel_pass": cell.kernel_pass and first,
@@ -255,6 +257,9 @@ def _run_once(
         record["turns"] += 1
         record["times"] += outcome.pop("times", [])
         record["others"] += outcome.pop("others", [])
+        if "predict_times" in outcome:
+            record["predict_times"] = record.get("predict_times", []) + outcome["predict_times"]
+            record["predict"] = min(record["predict_times"])
         if status == "timeout" and record["times"]:  # an earlier turn was in time, and the best one counts
             return
         record["status"] = status

@@ -58,6 +58,33 @@ def clouds(rng: np.random.Generator, n: int, n_test: int, d: int, positive: floa
     return Data(X[:n], y[:n], X[n:], y[n:])
 
 
+def classes(
+    rng: np.random.Generator, n: int, n_test: int, d: int, count: int, per_class: int = 4, spread: float = 0.12
+) -> Data:
+    """`count` classes, equally likely, each of a few overlapping Gaussian clouds in [0, 1]^d; labels 0 … count − 1."""
+    centres = 0.5 + 0.22 * rng.standard_normal((count, 1, d)) + 0.12 * rng.standard_normal((count, per_class, d))
+    label, cloud = rng.integers(count, size=n + n_test), rng.integers(per_class, size=n + n_test)
+    X = (centres[label, cloud] + spread * rng.standard_normal((n + n_test, d))).clip(0, 1).astype(np.float32)
+    return Data(X[:n], label[:n].astype(np.int32), X[n:], label[n:].astype(np.int32))
+
+
+def topics(rng: np.random.Generator, n: int, n_test: int, d: int, count: int, words: int = 60, own: float = 0.3) -> Data:
+    """Text-like CSR rows of unit length: a share `own` of a row's words comes from the 60 words of its class, the others
+    from a Zipf-like vocabulary; labels 0 … count − 1."""
+    total, popularity = n + n_test, 1.0 / (1.0 + np.arange(d)) ** 0.9
+    label = rng.integers(count, size=total)
+    vocabulary = rng.choice(d, (count, 60))
+    word = rng.choice(d, (total, words), p=popularity / popularity.sum())
+    topic = vocabulary[label[:, None], rng.integers(60, size=(total, words))]
+    word = np.where(rng.random((total, words)) < own, topic, word)
+    rarity = np.log(1.0 + d * popularity.sum() / (1.0 + popularity * d))  # as inverse document frequencies have it
+    counts = sp.csr_matrix((np.ones(word.size), (np.repeat(np.arange(total), words), word.ravel())), shape=(total, d))
+    X = counts @ sp.diags_array(rarity)
+    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    X = sp.csr_matrix(sp.diags_array(1.0 / norms) @ X, dtype=np.float32)
+    return Data(X[:n], label[:n].astype(np.int32), X[n:], label[n:].astype(np.int32))
+
+
 def bags(
     rng: np.random.Generator, n: int, n_test: int, d: int, per_row: float, positive: float = 0.5, binary: bool = True
 ) -> Data:

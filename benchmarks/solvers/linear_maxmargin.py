@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.base import Data, LinearModel, Problem, Solver
+from benchmarks.base import LinearModel, Problem, Solver
 
 
 class Linear(Solver):
@@ -18,12 +18,6 @@ class Linear(Solver):
     stores_kernel = False
     ours = True
     method = "auto"
-
-    def skip(self, problem: Problem, data: Data) -> str | None:
-        reason = super().skip(problem, data)
-        if reason is None and len(np.unique(data.y_train)) > 2:
-            return "the evaluator judges linear models of two classes"
-        return reason
 
     def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
         make = importlib.import_module("maxmargin").LinearSVC
@@ -40,12 +34,16 @@ class Linear(Solver):
         return np.asarray(self.estimator.predict(X))
 
     def model(self, X_test: Any) -> LinearModel:
-        return LinearModel(self.estimator.coef_.ravel(), float(self.estimator.intercept_[0]))
+        intercept = np.ravel(self.estimator.intercept_)
+        penalised = self.estimator.fit_intercept and self.estimator.intercept_scaling is not None
+        if len(self.estimator.classes_) > 2:
+            return LinearModel(self.estimator.coef_, intercept, penalised)
+        return LinearModel(self.estimator.coef_.ravel(), float(intercept[0]), penalised)
 
     def extra(self) -> dict[str, float]:
         phases = dict(self.estimator.timings_)
         own = {name: float(phases.pop(name)) for name in ("passes", "pass_seconds")}
-        own["iterations"] = float(self.estimator.n_iter_)
+        own["iterations"] = float(np.max(self.estimator.n_iter_))
         return own | {f"time_{name}": float(value) for name, value in phases.items()}
 
     def curves(self) -> dict[str, list[float]]:

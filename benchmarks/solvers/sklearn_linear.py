@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.base import Data, LinearModel, Problem, Solver
+from benchmarks.base import LinearModel, Problem, Solver
 
 
 class _Linear(Solver):
@@ -16,12 +16,6 @@ class _Linear(Solver):
     stores_kernel = False
     penalised = False
     estimator: Any
-
-    def skip(self, problem: Problem, data: Data) -> str | None:
-        reason = super().skip(problem, data)
-        if reason is None and len(np.unique(data.y_train)) > 2:
-            return "the evaluator judges linear models of two classes"
-        return reason
 
     def form(self, X: Any) -> Any:
         return X.astype(np.float64)
@@ -33,8 +27,11 @@ class _Linear(Solver):
         return np.asarray(self.estimator.predict(X))
 
     def model(self, X_test: Any) -> LinearModel:
-        intercept = float(np.ravel(self.estimator.intercept_)[0]) if self.intercept else 0.0
-        return LinearModel(self.estimator.coef_.ravel(), intercept, penalised=self.intercept and self.penalised)
+        coef, penalised = self.estimator.coef_, self.intercept and self.penalised
+        intercept = np.broadcast_to(self.estimator.intercept_ if self.intercept else 0.0, len(coef))
+        if len(coef) > 1:
+            return LinearModel(coef, intercept, penalised)
+        return LinearModel(coef.ravel(), float(intercept[0]), penalised)
 
     def extra(self) -> dict[str, float]:
         return {"iterations": float(np.max(self.estimator.n_iter_))}

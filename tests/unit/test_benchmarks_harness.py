@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import pathlib
 import sys
 
@@ -92,6 +93,14 @@ def test_cells_without_a_clock_run_side_by_side_and_may_be_judged_by_score_alone
     records = harness.run(Toy(cells), Options(), progress=False)["records"]
     assert [r["label"] for r in records] == ["0", "1", "2"] and all(r["status"] == "ok" for r in records)
     assert all(r["score"] > 0.9 and r["primal"] is None and r["test_rows"] == 50 for r in records)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="processes cannot be pinned here")
+def test_predictions_beside_the_fit_and_neighbours_on_the_core():
+    cell = Cell("iris", "scikit-learn", GOOD, predict=True, neighbours=1, cores=1, repeat=1, threads=1, number=3)
+    record = harness.run(Toy([cell]), Options(), progress=False)["records"][0]
+    assert record["status"] == "ok" and len(record["times"]) == 3
+    assert record["predict"] == min(record["predict_times"]) > 0
 
 
 def test_a_cell_may_have_less_time_than_the_run():

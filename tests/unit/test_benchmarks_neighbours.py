@@ -1,0 +1,66 @@
+"""Busy processes: they run while they are asked for, and none outlives its cell, however that ends."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+
+from benchmarks import neighbours
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="processes cannot be pinned here")
+
+
+def alive(pid):
+    """Whether a process runs (one that has ended and waits to be collected does not)."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def ends(pids):
+    """A spinner looks for its parent every few milliseconds of its own time; on a crowded machine that may take a while."""
+    end = time.monotonic() + 60
+    while any(alive(pid) for pid in pids):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
+def test_they_run_inside_and_are_gone_afterwards(error):
+    core = min(os.sched_getaffinity(0))
+    try:
+        with neighbours.busy([core], 2) as pids:
+            assert len(pids) == 2 and all(alive(pid) for pid in pids)
+            assert all(os.sched_getaffinity(pid) == {core} for pid in pids)
+            if error is not None:
+                raise error
+    except (ValueError, KeyboardInterrupt):
+        assert error is not None
+    assert not any(alive(pid) for pid in pids)
+
+
+def test_they_end_with_a_worker_that_is_killed():
+    script = "from benchmarks.neighbours import busy\nwith busy([%d]) as pids:\n  print(*pids, flush=True)\n  input()"
+    core = min(os.sched_getaffinity(0))
+    with subprocess.Popen(
+        [sys.executable, "-c", script % core], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        assert len(pids) == 1 and alive(pids[0])
+        parent.kill()
+        parent.wait()
+        assert ends(pids)
+
+
+def test_none_are_asked_for():
+    with neighbours.busy([0], 0) as pids:
+        assert pids == []
