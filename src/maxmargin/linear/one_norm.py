@@ -227,7 +227,7 @@ class OneNorm:
         if not 0 < len(support) <= DENSE or not len(near):
             return now
         some, old, penalised = self._by_feature[support], self.w[support], self._penalty[support] > 0
-        step = self._newton_direction(some, near, self._penalty[support] * np.sign(old))
+        step = self._newton_direction(some, near, old, self._penalty[support] * np.sign(old))
         if step is None:
             return now
         crossing = penalised & (old * (old + step) < 0)
@@ -244,13 +244,18 @@ class OneNorm:
                 return value
         return now
 
-    def _newton_direction(self, some: Any, near: NDArray[np.int64], pull: FloatArray) -> FloatArray | None:
+    def _newton_direction(
+        self, some: Any, near: NDArray[np.int64], old: FloatArray, pull: FloatArray
+    ) -> FloatArray | None:
         """−H⁻¹·gradient of the rows `some` of features over the samples that have a loss; None where it has none."""
         root = np.sqrt(self._curve[near])
         scaled = _columns(some, near, root)
         product = scaled @ scaled.T
         H = np.asarray(product.toarray() if sp.issparse(product) else product, dtype=np.float64)
-        H[np.diag_indices(len(H))] += 1e-12 * H.diagonal().max()
+        # Where the loss is flat (features that add up to a constant) the signs alone would send weights to infinity: damped,
+        # each moves by about its own size, and less and less so as the gap closes.
+        damping = np.divide(min(1.0, self.relative_gap), np.abs(old), out=np.zeros(len(old)), where=pull != 0)
+        H[np.diag_indices(len(H))] += damping + 1e-12 * H.diagonal().max()
         grad = pull - np.asarray(scaled @ (root * self.u[near])).ravel()
         try:
             step: FloatArray = -sl.cho_solve(sl.cho_factor(H, lower=True, overwrite_a=True), grad)
