@@ -53,7 +53,9 @@ class Expansion:
         """Σ_i coef[c, i] K(sv_i, x) over some support vectors, for validated rows x: outputs × rows."""
         count = len(self.support[which])
         out = np.zeros((len(coef), x.shape[0]))
-        if self.kernel.native and count:
+        if not count:  # a run that was stopped before its first turn, or a constant target
+            return out
+        if self.kernel.native:
             every = np.arange(len(self.support))[which]
             for at, some in row_blocks(x, sp.issparse(self.vectors), self.vectors.dtype):
                 out[:, at] = self._native(some, np.ascontiguousarray(coef), every)
