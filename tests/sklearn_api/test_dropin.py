@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from maxmargin import DCSVC, DCSVR, SVC, SVR, NuSVC, NuSVR, OneClassSVM, certify_fit
@@ -144,3 +145,11 @@ def test_labels_of_any_form(form) -> None:
     A, b = make_classification(80, random_state=0)
     np.testing.assert_array_equal(SVC().fit(A, form(b)).dual_coef_, SVC().fit(A, b).dual_coef_)
     np.testing.assert_array_equal(SVR().fit(A, form(b)).dual_coef_, SVR().fit(A, b).dual_coef_)
+
+
+@each
+def test_the_warning_of_max_iter_has_the_words_of_scikit_learn(machine) -> None:
+    model = clone(machine).set_params(max_iter=1, working_set_size=2, tol=1e-9)
+    with pytest.warns(ConvergenceWarning, match=r"Solver terminated early \(max_iter=1\).  Consider pre-processing your"):
+        model.fit(X, Y)
+    assert model.status_ == "max_iter"

@@ -458,3 +458,14 @@ def test_other_maintenance_learns(moons, maintenance):
     X, y = moons
     model = BudgetSVC(C=10, gamma=2.0, budget=50, maintenance=maintenance, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.95
+
+
+@pytest.mark.parametrize("weight", [-1.0, -np.ones(600), np.where(np.arange(600) % 2, 0.0, -2.0)])
+def test_chunks_of_weights_below_zero_are_skipped(moons, weight):
+    X, y = moons
+    model = BudgetSVC(random_state=0, budget=10).partial_fit(X, y, classes=[0, 1])
+    before = model.decision_function(X)
+    model.partial_fit(X, y, sample_weight=weight)
+    np.testing.assert_array_equal(model.decision_function(X), before)
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(X, y, sample_weight=np.full(600, np.nan))

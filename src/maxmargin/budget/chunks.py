@@ -36,7 +36,7 @@ def chunk_source(chunks: Chunks, passes: int) -> Callable[[], Iterator[Chunk]]:
 
 
 def chunk_visits(chunk: Chunk) -> int:
-    """Rows of a chunk that count, whatever it is made of: zeros need no visit.
+    """Rows of a chunk that count, whatever it is made of: weights of 0 and below need no visit.
 
     What is not well formed counts as if it were, so that it is not skipped but judged.
     """
@@ -44,11 +44,14 @@ def chunk_visits(chunk: Chunk) -> int:
     rows = _rows(x)
     if rows == 0:
         return 0 if _rows(y) == 0 else 1
-    if weight is None:
+    try:
+        given = np.asarray(1.0 if weight is None else weight, dtype=np.float64)
+    except (TypeError, ValueError):
         return rows
-    if not np.ndim(weight):
-        return rows * bool(weight)
-    return int(np.count_nonzero(weight)) if np.shape(weight) == (rows,) else rows
+    counts = ~(given <= 0)  # NaN counts: it is to be judged
+    if not given.ndim:
+        return rows * bool(counts)
+    return int(np.count_nonzero(counts)) if given.shape == (rows,) else rows
 
 
 def _rows(x: Any) -> int:

@@ -110,6 +110,9 @@ class KernelMachine(Machine):
 
     def _advice(self, result: Result) -> str:
         text = super()._advice(result)
+        if result.status is Status.MAX_ITER:  # in the words of scikit-learn, which programs match on
+            scale = "Consider pre-processing your data with StandardScaler or MinMaxScaler."
+            return f"{text} Solver terminated early (max_iter={self.max_iter}).  {scale}"
         if result.status is not Status.STALLED:
             return text
         return (
