@@ -56,7 +56,8 @@ TESTS = {
     "linear": ["unit/test_linear_core.py", "unit/test_linear_rounding.py", "unit/test_linear_warm.py",
                "unit/test_linear_weights.py", "unit/test_linear_trace.py", "unit/test_newton_directions.py",
                "unit/test_linear_search.py", "property/test_ocas_certificate.py",
-               "property/test_crammer_singer_certificate.py", "property/test_linear_fuzz.py"],
+               "property/test_crammer_singer_certificate.py", "oracle/test_linear_regression.py",
+               "property/test_linear_one_norm.py", "property/test_linear_fuzz.py"],
     "data": ["unit/test_libsvm_format.py", "unit/test_data_files.py", "unit/test_data_properties.py"],
 }  # fmt: skip
 def core() -> str:

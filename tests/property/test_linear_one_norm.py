@@ -79,12 +79,12 @@ def test_what_a_fit_says_is_true(problem, harder):
             warnings.simplefilter("ignore")
             model.set_params(C=C).fit(X, y, weight)
             others = [LinearSVC(penalty="l1", **{**options, "tol": 1e-8, "max_iter": 300, "C": C}).fit(X, y, weight)]
-            if not (options["fit_intercept"] and options["intercept_scaling"] is None):
-                theirs = sklearn.svm.LinearSVC(
-                    penalty="l1", dual=False, C=C, fit_intercept=options["fit_intercept"], random_state=0, tol=1e-6,
-                    intercept_scaling=options["intercept_scaling"] or 1.0,
-                )  # fmt: skip
-                others.append(theirs.fit(X, y, weight))
+            theirs = sklearn.svm.LinearSVC(  # a large constant feature is hardly penalised: nearly a free intercept
+                penalty="l1", dual=False, C=C, fit_intercept=options["fit_intercept"], random_state=0, tol=1e-6,
+                intercept_scaling=options["intercept_scaling"] or 100.0,
+            ).fit(X, y, weight)  # fmt: skip
+            theirs.set_params(intercept_scaling=options["intercept_scaling"])  # judged as a point of our problem
+            others.append(theirs)
         value, doubt = judged(model, X, y, weight)
         note(f"{model.status_} {model.objective_!r} gap {model.dual_gap_!r}; {value!r} ± {doubt!r}")
         event(model.status_)
@@ -113,6 +113,22 @@ def test_matches_liblinear(C, scaling):
         judge = certify_fit(ours, X, y)
         assert judge.primal == pytest.approx(ours.objective_, rel=1e-12) and -1e-12 <= judge.relative_gap <= 1e-5
     assert certify_fit(theirs, X, y).relative_gap < 1e-4
+
+
+@pytest.mark.parametrize("C", [1e-4, 1e-2, 1.0])
+def test_the_bound_of_a_free_intercept_needs_balanced_duals(C):
+    """Nine samples of ten are of one class: at w = 0 their duals alone would promise more than the optimum."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), np.repeat([0, 1], [180, 20])
+    best = judged(LinearSVC(penalty="l1", C=C, intercept_scaling=None, tol=1e-9).fit(X, y), X, y)[0]
+    flat = 4 * C * 180 * 20 / 200  # w = 0 with the best intercept
+    assert best <= flat * (1 + 1e-12)
+    for turns in (1, 2, 3, 1000):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = LinearSVC(penalty="l1", C=C, intercept_scaling=None, max_iter=turns).fit(X, y)
+        assert model.lower_bound_ <= best * (1 + 1e-12)
+    assert model.status_ == "converged" and model.objective_ <= flat * (1 + 1e-9)
 
 
 def test_features_are_selected_as_in_scikit_learn():
