@@ -207,3 +207,18 @@ def test_fuzz_what_a_fit_says_is_true(case: Case, capfd: pytest.CaptureFixture[s
     assert not broken, (model.status_, broken)
     shown = capfd.readouterr()
     assert shown.out == shown.err == ""
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_halves_of_regression_that_are_large_where_their_sum_is_small(seed: int) -> None:
+    """K of 1e36, a and a* of 1e9 that differ by 1e-5: f is of the difference, and so is its rounding."""
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(2, 1)) + 1e6).astype(np.float32)
+    y = rng.normal(size=2) * 10.0 ** rng.uniform(-6, 6)
+    options = {"kernel": "poly", "gamma": 1.0, "coef0": 0.0, "degree": 3, "inner_solver": "ipm", "tol": 0.1,
+               "working_set_size": 4, "shrinking": False, "max_iter": 8, "C": 27025848802.4, "nu": 0.05}  # fmt: skip
+    case = Case(NuSVR, options, X, y, np.ones(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = case.fit()
+    assert not check(case, model)

@@ -348,6 +348,18 @@ def test_a_published_margin_and_tube_are_what_is_judged() -> None:
     assert certify_fit(tube, X, X[:, 0] ** 2).primal > exact.primal
 
 
+def test_of_several_problems_the_worst_counts() -> None:
+    """One coefficient of one pair of classes changed: how far that pair is off, whatever the others are."""
+    X, y = three_classes()
+    model = maxmargin.SVC(tol=1e-6).fit(X, y)
+    before = certify_fit(model, X, y)
+    model.dual_coef_ = model.dual_coef_.copy()
+    model.dual_coef_[0, 0] += 5.0
+    after = certify_fit(model, X, y)
+    assert before.infeasibility < 1e-9 and before.violation < 2e-6
+    assert after.equality == pytest.approx(5.0) and after.bounds >= 3.9 and after.violation > 1.0
+
+
 def test_wrong_shapes_are_refused() -> None:
     qp = formulations.c_svc(np.array([1.0, -1.0]), np.ones(2))
     with pytest.raises(ValueError, match=r"alpha\.shape == \(3,\)"):

@@ -185,3 +185,16 @@ def test_the_limit_on_inner_steps_is_a_stall_that_says_so(make, monkeypatch) -> 
     assert model.status_ == "stalled" and model.timings_["inner_steps"] > 10
     judged(model, X, y)
     last_row_is_the_model(model)
+
+
+# ---- weights --------------------------------------------------------------------------------------------------------
+
+
+def test_balanced_counts_rows_by_their_weight() -> None:
+    X, y = data("two", 80)
+    times = np.random.default_rng(2).integers(1, 6, len(y)) * (1 + 3 * (y == y[0]))
+    weighted = SVC(class_weight="balanced").fit(X, y, sample_weight=times.astype(float))
+    repeated = SVC(class_weight="balanced").fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    plain = SVC(class_weight="balanced").fit(X, y)
+    np.testing.assert_allclose(weighted.class_weight_, repeated.class_weight_, rtol=1e-12)
+    assert np.abs(weighted.class_weight_ / plain.class_weight_ - 1).max() > 0.1

@@ -126,3 +126,14 @@ def test_intercept_and_r() -> None:
     assert formulations.intercept_and_r(np.array([])) == (0.0, 0.0)
     assert formulations.intercept_and_r(np.array([0.3])) == (0.3, 0.0)
     assert formulations.intercept_and_r(np.array([3.0, 1.0])) == (2.0, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sum_that_is_off_by_rounding_is_left_alone(seed) -> None:
+    """A solution is its own restoration, to the last bit."""
+    rng = np.random.default_rng(seed)
+    upper = 10.0 ** rng.uniform(-3, 3, size=60)
+    alpha, sign = rng.uniform(size=60) * upper, rng.choice([-1.0, 1.0], size=60)
+    target = float(np.sum((sign * alpha)[::-1].cumsum()[-1]))  # added up in another order
+    assert np.sum(sign * alpha, dtype=np.longdouble) != target
+    np.testing.assert_array_equal(formulations.restored(alpha, upper, sign, target), alpha)
