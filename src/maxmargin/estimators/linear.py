@@ -57,7 +57,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):
     random_state : int, RandomState or None, default=None
         Order of the coordinates and choice of the sample to start with; None is a fixed seed.
     max_iter : int, default=1000
-        Limit on the solver's turns for each class (5 to 60 are usual); -1 for none.
+        Limit on the solver's turns for each class; -1 for none.
     solver : {"auto", "ocas", "cpa", "newton", "descent"}, default="auto"
         "ocas" is the optimised cutting plane algorithm, "cpa" the standard one; "newton" follows the central path with
         Newton steps, "descent" is dual coordinate descent. All four stop by the same certificate. "auto" takes
@@ -259,7 +259,7 @@ class LinearSVR(RegressorMixin, LinearMachine):
     random_state : int, RandomState or None, default=None
         Order of the coordinates and choice of the sample to start with; None is a fixed seed.
     max_iter : int, default=1000
-        Limit on the solver's turns (5 to 60 are usual); -1 for none.
+        Limit on the solver's turns; -1 for none.
     solver : {"auto", "ocas", "cpa", "newton", "descent"}, default="auto"
         As for `LinearSVC`.
     warm_start : bool, default=False
