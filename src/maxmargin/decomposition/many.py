@@ -104,7 +104,8 @@ class Many:
         parts = []
         for p, how in enumerate(progress.tolist()):
             at = slice(self.offset[p], self.offset[p + 1])
-            ended = status if how == STEPS and status is not Status.CONVERGED else ENDS[how]
+            cut = how in (STEPS, STALLED) and status is not Status.CONVERGED  # it would have gone on
+            ended = status if cut else ENDS[how]
             part = DualResult(
                 status=settled(ended, float(worst[p]), self.tol), n_iter=int(rounds[p]), objective=float(objectives[p]),
                 gap=float(gaps[p]), violation=float(worst[p]), n_support=int(support[p]),
