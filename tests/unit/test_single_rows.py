@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.datasets import make_moons
 
 from maxmargin import DCSVC, SVC, SVR, BudgetSVC, LinearSVC, OneClassSVM
@@ -51,3 +52,35 @@ def test_the_short_way_is_taken() -> None:
     assert model._as_it_is(X[:1]) and not model._as_it_is(np.resize(X, (6000, 2)))
     with pytest.raises(Exception, match="not fitted"):
         SVC().predict(X[:1])
+
+
+def test_a_fit_to_small_arrays_is_that_by_the_long_way(monkeypatch) -> None:
+    """Whatever X and y are: the same model, or the same error."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 3
+    kinds = [
+        (X, y), (X.astype(np.float32), y.astype(float)), (X[:, ::-1], y), (X, y.tolist()), (X.tolist(), y), (X, y[:, None]),
+        (X, y[:-1]), (np.where(X > 2, np.nan, X), y), (X, np.where(y == 1, np.nan, y)), (X[:0], y[:0]), (X[0], y),
+        (X.astype(int), y), (X, y.astype(str)), (X, y > 0), (X, y.astype(np.uint8)), (X, y + 0.5), (X, y.astype(complex)),
+    ]  # fmt: skip
+    for machine in (SVC(), SVR(), LinearSVC()):
+        for Z, t in kinds:
+            outcomes = []
+            for few in (10_000, 0):
+                monkeypatch.setattr("maxmargin.estimators._base.FEW_VALUES", few)
+                model = clone(machine)
+                try:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        model.fit(Z, t)
+                    outcomes.append((model.n_features_in_, np.asarray(model.predict(X)).tolist()))
+                except Exception as error:
+                    outcomes.append((type(error), str(error)))
+            assert outcomes[0] == outcomes[1]
+
+
+def test_a_fit_to_an_array_forgets_the_names_of_a_table() -> None:
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    model = SVC().fit(pd.DataFrame(X, columns=list("abc")), y)
+    assert list(model.feature_names_in_) == list("abc")
+    assert not hasattr(model.fit(X[:, :2].copy(), y), "feature_names_in_") and model.n_features_in_ == 2

@@ -187,6 +187,10 @@ class Machine(BaseEstimator):
         """
         if not reset and isinstance(y, str) and self._as_it_is(X):
             return X
+        if reset and kwargs.keys() <= {"y_numeric"} and plain_rows(X) and plain_labels(y, len(X)):
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            return X, y
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True}
         out = validate_data(self, X, y, reset=reset, **(options | kwargs))
         x = out[0] if isinstance(out, tuple) else out
@@ -199,16 +203,27 @@ class Machine(BaseEstimator):
 
     def _as_it_is(self, X: Any) -> bool:
         """Whether X is a few plain rows that validation would hand back: it takes longer than to predict them."""
-        return (
-            type(X) is np.ndarray
-            and X.ndim == 2
-            and X.dtype in (np.float64, np.float32)
-            and X.flags.c_contiguous
-            and 0 < X.size <= FEW_VALUES
-            and X.shape[1] == getattr(self, "n_features_in_", None)
-            and not hasattr(self, "feature_names_in_")
-            and bool(np.isfinite(X).all())
-        )
+        known = not hasattr(self, "feature_names_in_")
+        return known and plain_rows(X) and X.shape[1] == getattr(self, "n_features_in_", None)
+
+
+def plain_rows(X: Any) -> bool:
+    """Whether X is a small array of finite numbers, laid out as validation would hand it back."""
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.dtype in (np.float64, np.float32)
+        and X.flags.c_contiguous
+        and 0 < X.size <= FEW_VALUES
+        and bool(np.isfinite(X).all())
+    )
+
+
+def plain_labels(y: Any, n: int) -> bool:
+    """Whether y is an array of n whole or finite numbers."""
+    if not (type(y) is np.ndarray and y.shape == (n,)):
+        return False
+    return y.dtype.kind in "iu" or (y.dtype.kind == "f" and bool(np.isfinite(y).all()))
 
 
 def check_number(
