@@ -17,7 +17,7 @@ from benchmarks.base import discover
 TO_MEASURE_AGAIN = (
     "budget_accuracy", "budget_decisions", "budget_speed", "dc", "dc_grid", "dc_levels", "dc_predict", "exact",
     "exact_error", "exact_memory", "exact_predict", "exact_scaling", "exact_threads", "inner", "linear",
-    "linear_convergence", "linear_scaling", "linear_selection", "linear_threads", "small_fit",
+    "linear_convergence", "linear_scaling", "linear_selection", "linear_threads",
 )  # fmt: skip
 RUNS = cli.stored()
 
