@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +136,14 @@ class Point:
             sums = np.add.reduceat(mine.astype(np.longdouble), self.begin)
             off |= np.abs(sums - self.targets[:, g]).astype(np.float64) > 4 * ROUNDING * self.total(np.abs(mine))
         return off
+
+
+def cancels(error: FloatArray | float, tol: float) -> Any:
+    """Whether float32 kernel values are fine enough, `error` being what chance leaves of their rounding in f.
+
+    Rounding of many values cancels for the most part: four times what chance leaves of it is no reason to look.
+    """
+    return 4 * error <= 0.25 * tol
 
 
 def violations(targets: int, e: FloatArray) -> FloatArray:

@@ -13,8 +13,8 @@ solved: `unsure` names those that the decomposition of decomposition/solver.py m
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin.decomposition.ending import Point, violations
+from maxmargin.decomposition.ending import Point, cancels, violations
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import MOST_STEPS
 from maxmargin.decomposition.working_set import MB
 from maxmargin.kernel_values import NativeValues
 from maxmargin.problem.formulations import QP
-from maxmargin.runtime import NEVER, Deadline, Status, Turn, settled
+from maxmargin.runtime import NEVER, Deadline, Solver, Status, Turn, settled
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -41,45 +41,47 @@ ENDS = {CONVERGED: Status.CONVERGED, STALLED: Status.STALLED, ROUNDS: Status.MAX
 
 
 @dataclass(frozen=True)
-class Small:
-    """A problem of two blocks of samples (the second may be -1: none): its QP in their order, and where to start."""
+class Problem:
+    """A QP on the samples `chosen`, which are those of one or two blocks, one after the other (-1: no second one).
 
-    first: int
-    second: int
+    `alpha` is a warm start; `solver` makes the solver of a problem that is more than one QP, which is none for `Many`.
+    """
+
     qp: QP
+    chosen: IntArray
+    blocks: tuple[int, int] = (0, -1)
     alpha: FloatArray | None = None
+    solver: Callable[[Deadline], Solver[DualResult]] | None = None
 
 
 class Many:
     """A solver of all problems; block b is samples ends[b] … ends[b + 1] of `kernel`."""
 
     def __init__(
-        self, problems: Sequence[Small], kernel: NativeValues, ends: IntArray, options: Options, max_turns: int = -1,
+        self, problems: Sequence[Problem], kernel: NativeValues, ends: IntArray, options: Options, max_turns: int = -1,
         deadline: Deadline = NEVER,
     ) -> None:  # fmt: skip
-        self.qps = [problem.qp for problem in problems]
         self.kernel, self.tol, self.deadline, self.done = kernel, options.tol, deadline, 0
-        self.offset = np.cumsum([0, *(qp.n for qp in self.qps)])
-        start = [p.qp.start() if p.alpha is None else p.alpha for p in problems]
-        names = ("sign", "upper", "center")
-        sign, upper, center = (np.concatenate([getattr(qp, name) for qp in self.qps]) for name in names)
-        group = np.concatenate([qp.group for qp in self.qps])
-        signed = sign * upper
+        qps = [problem.qp for problem in problems]
+        self.offset = np.cumsum([0, *(qp.n for qp in qps)])
+        beta = np.concatenate([p.qp.sign * (p.qp.start() if p.alpha is None else p.alpha) for p in problems])
+        self.start = point = Point.of_several(qps, beta, np.zeros(len(beta)))
+        signed = point.sign * point.upper
         samples = kernel.samples
         Core: Any = _core.Many32 if samples.dtype == np.float32 else _core.Many64
-        first, second = (np.array([getattr(p, name) for p in problems], np.int64) for name in ("first", "second"))
+        first, second = (np.array([p.blocks[k] for p in problems], np.int64) for k in range(2))
         every = [(0, 0), *pairwise(ends)]  # 0 is no block
-        self.samples = np.concatenate([np.arange(*every[b + 1]) for p in problems for b in (p.first, p.second)])
-        most = MOST_STEPS + 1000 * max(qp.n for qp in self.qps)
+        self.samples = np.concatenate([np.arange(*every[b + 1]) for p in problems for b in p.blocks])
+        most = MOST_STEPS + 1000 * max(qp.n for qp in qps)
         self._core = Core(
-            samples.points, kernel.rows, ends, first, second, self.offset, center, np.minimum(signed, 0.0),
-            np.maximum(signed, 0.0), sign * np.concatenate(start), group, len(self.qps[0].targets), self.tol,
+            samples.points, kernel.rows, ends, first, second, self.offset, point.center, np.minimum(signed, 0.0),
+            np.maximum(signed, 0.0), beta, point.group, point.targets.shape[1], self.tol,
             max_turns if max_turns >= 0 else most, most, options.shrinking, int(options.cache_size * MB / 2),
             min(samples.threads, len(problems)),
         )  # fmt: skip
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
-        while self.done < len(self.qps):
+        while self.done < len(self.offset) - 1:
             left = self.deadline.left()
             self.done = self._core.run(SLICE if left is None else min(SLICE, left), np.inf if left is None else left)
             yield Turn(np.nan, np.nan, np.nan, -1, {"done": float(self.done)})
@@ -94,7 +96,7 @@ class Many:
     def _judged(self, status: Status) -> tuple[list[DualResult], BoolArray]:
         core = self._core
         progress, rounds, steps, rows = core.progress, core.rounds, core.steps, core.rows
-        point = Point.of_several(self.qps, core.beta, core.f)
+        point = replace(self.start, beta=core.beta, f=core.f)
         b = point.multipliers()
         gaps, alpha = point.gap(b), point.alpha
         objectives = point.dual() + gaps
@@ -115,8 +117,7 @@ class Many:
             if not sure[p] and part.status is Status.CONVERGED:
                 part.status = status if status is not Status.CONVERGED else Status.STALLED
             parts.append(part)
-        stalled = (progress == STALLED) | (progress == CONVERGED)
-        return parts, stalled & (~sure | (progress == STALLED))
+        return parts, (progress == STALLED) | ((progress == CONVERGED) & ~sure)
 
     def _precision(self, point: Point) -> tuple[BoolArray, FloatArray]:
         """Of each problem, whether kernel values are fine enough to tell that its violation is below tol; the violation."""
@@ -126,6 +127,5 @@ class Many:
         if self.kernel.dtype == np.float64:  # the bound of decomposition/ending.py
             error = self.kernel.noise * largest * point.total(np.abs(point.beta) * each)
             return 2 * error <= self.tol, found
-        # Rounding of many values cancels for the most part: four times what chance leaves of it is no reason to look.
         spread = np.sqrt(point.total(np.square(point.beta * each)))
-        return 4 * self.kernel.noise * largest * spread <= 0.25 * self.tol, found
+        return cancels(self.kernel.noise * largest * spread, self.tol), found

@@ -7,40 +7,23 @@ those small ones of which SMO in the precision of the data could not make sure: 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.decomposition.many import Many, Small
+from maxmargin.decomposition.many import Many, Problem
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import Decomposition
 from maxmargin.decomposition.working_set import MB
 from maxmargin.kernel_values import NativeValues, Source
-from maxmargin.problem.formulations import QP
 from maxmargin.runtime import Control, Deadline, Progress, Several, Solver, Status, Total, Turn, total
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 # Samples up to which SMO over all of them on one thread beats decomposition (measured: twice as fast at 1,000 on one
 # thread, as fast at 3,000); a problem that is alone has all threads in decomposition.
 SMALL = 2500
 SMALL_ALONE = 1500
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A QP on the samples `chosen`, which are those of one or two blocks, one after the other; `alpha` is a warm start.
-
-    `solver` makes the solver of a problem that is more than one QP.
-    """
-
-    qp: QP
-    chosen: IntArray
-    blocks: tuple[int, int] = (0, -1)
-    alpha: FloatArray | None = None
-    solver: Callable[[Deadline], Solver[DualResult]] | None = None
 
 
 class Together:
@@ -53,16 +36,14 @@ class Together:
         self.problems, self._source, self._options, self._control = problems, source, options, control
         self._parts: dict[int, DualResult] = {}
         self._begin = {p: problem.alpha for p, problem in enumerate(problems)}
-        everyone = np.concatenate(blocks)
-        kernel = source(everyone)
-        small = self._small(kernel) if isinstance(kernel, NativeValues) else []
-        self._ids = small
+        self._ids: list[int] = []  # of the small ones
         self._many: Many | None = None
         self._rest: Several[DualResult] | None = None
-        self._which: list[int] = []
-        if small and isinstance(kernel, NativeValues):
-            ends = np.cumsum([0, *map(len, blocks)])
-            some = [Small(*problems[p].blocks, problems[p].qp, problems[p].alpha) for p in small]
+        self._which: list[int] = []  # of the others
+        kernel = source(np.concatenate(blocks))
+        if isinstance(kernel, NativeValues) and (small := self._small(kernel)):
+            self._ids = small
+            ends, some = np.cumsum([0, *map(len, blocks)]), [problems[p] for p in small]
             self._many = Many(some, kernel, ends, options, control.max_iter, control.deadline)
 
     def _small(self, kernel: NativeValues) -> list[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.decomposition.ending import EPSILON, Point
+from maxmargin.decomposition.ending import EPSILON, Point, cancels
 from maxmargin.decomposition.state import Overflow, State
 
 FloatArray = NDArray[np.float64]
@@ -46,9 +46,8 @@ def sure(state: State) -> bool:
     if kernel.dtype == np.float64:
         return known_violation(state, point) <= tol
     coef = state.coef
-    # Rounding of many values cancels for the most part: four times what chance leaves of it is no reason to look.
     spread = float(np.sqrt(np.sum(np.square(coef * kernel.magnitude))))
-    if 4 * kernel.noise * float(np.max(kernel.magnitude)) * spread <= 0.25 * tol:
+    if cancels(kernel.noise * float(np.max(kernel.magnitude)) * spread, tol):
         return True
     ids = np.unique(np.linspace(0, state.qp.n - 1, max(1, min(AUDITED, state.qp.n // 16))).astype(np.int64))
     support = np.flatnonzero(coef)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.decomposition.many import Problem
 from maxmargin.decomposition.options import DualResult
-from maxmargin.decomposition.together import SMALL, Problem, Together
+from maxmargin.decomposition.together import SMALL, Together
 from maxmargin.estimators._base import check_choice, check_flags, check_number, check_seed
 from maxmargin.estimators._constraints import INTERCEPT, NU, PAIRS, C, Constraints
 from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
