@@ -1,0 +1,263 @@
+// Kernel rows of problems that are pairs of blocks: of the blocks, kept for all problems; of a problem, on demand; of some of
+// its variables, gathered. What they are for: many.hpp.
+#pragma once
+#include <atomic>
+
+#include "decomposition/inner_smo.hpp"
+#include "kernel/tile.hpp"
+
+namespace maxmargin {
+
+// K(i, block of i) for samples of blocks, computed by whoever wants one first.
+template <class T>
+class BlockRows {
+ public:
+  BlockRows(const Points<T>& points, std::vector<index_t> row, std::vector<index_t> end, std::size_t bytes)
+      : points_(points), row_(std::move(row)), end_(std::move(end)), kept_(row_.size()), left_(std::int64_t(bytes)) {
+    panel_at_.push_back(0);
+    for (index_t b = 0; b + 1 < index_t(end_.size()); ++b) {
+      block_of_.insert(block_of_.end(), count(b), b);
+      panel_at_.push_back(panel_at_.back() + width(b));
+    }
+    find_diagonal();
+    const index_t size = panel_at_.back() * points.features();
+    if (points.sparse() || size * index_t(sizeof(T)) > left_ / 4) return;
+    left_ -= size * index_t(sizeof(T));
+    T* out = packed_.ensure(std::max<index_t>(1, size));
+    for (index_t b = 0; b + 1 < index_t(end_.size()); ++b)
+      for (index_t j = 0; j < count(b); j += kPanel<T>)
+        points.pack(&row_[end_[b] + j], int(std::min<index_t>(kPanel<T>, count(b) - j)),
+                    out + (panel_at_[b] + j) * points.features());
+  }
+  ~BlockRows() {
+    for (auto& p : kept_) ::operator delete[](p.load(), std::align_val_t(64));
+  }
+
+  const Points<T>& points() const { return points_; }
+  index_t blocks() const { return index_t(end_.size()) - 1; }
+  index_t begin(index_t block) const { return end_[block]; }
+  index_t count(index_t block) const { return end_[block + 1] - end_[block]; }
+  index_t width(index_t block) const { return (count(block) + kPanel<T> - 1) / kPanel<T> * kPanel<T>; }
+  index_t matrix_row(index_t sample) const { return row_[sample]; }
+  T diagonal(index_t sample) const { return diagonal_[sample]; }
+  SampleList<T> list(index_t block) const {
+    const T* packed = packed_.data() ? packed_.data() + panel_at_[block] * points_.features() : nullptr;
+    return {&points_, row_.data() + end_[block], count(block), packed};
+  }
+
+  // The kept piece of a sample, or null.
+  const T* find(index_t sample) const { return kept_[sample].load(std::memory_order_acquire); }
+  // Memory for a piece that is to be kept, or null when there is no room.
+  T* room(index_t sample) {
+    const std::int64_t bytes = std::int64_t(width(block_of_[sample]) * index_t(sizeof(T)));
+    if (left_.fetch_sub(bytes) >= bytes) return static_cast<T*>(::operator new[](bytes, std::align_val_t(64)));
+    left_.fetch_add(bytes);
+    return nullptr;
+  }
+  // Keeps a computed piece, unless another thread was first: then that one is the piece.
+  const T* keep(index_t sample, T* piece) {
+    T* none = nullptr;
+    if (kept_[sample].compare_exchange_strong(none, piece, std::memory_order_acq_rel)) return piece;
+    ::operator delete[](piece, std::align_val_t(64));
+    left_.fetch_add(std::int64_t(width(block_of_[sample]) * index_t(sizeof(T))));
+    return none;
+  }
+
+ private:
+  // K(i, i) in the order of operations of a tile: SMO may run for ever on a diagonal that is rounded otherwise.
+  void find_diagonal() {
+    diagonal_.assign(row_.size(), T(1));
+    if (points_.spec().shift_invariant()) return;
+    std::vector<T> line(points_.features());
+    for (std::size_t i = 0; i < row_.size(); ++i) {
+      T dot = 0;
+      if (points_.sparse()) {
+        points_.entries(row_[i], [&](index_t, T x) { dot += x * x; });
+      } else {
+        points_.pack_row(row_[i], line.data());
+        for (T x : line) dot += x * x;
+      }
+      with_kind<T>(points_.spec().kind, [&](auto kind) {
+        diagonal_[i] = finish<T, decltype(kind)::value>(points_.spec(), splat(dot), Vec<T>{}, Vec<T>{})[0];
+      });
+    }
+  }
+
+  const Points<T>& points_;
+  std::vector<T> diagonal_;
+  std::vector<index_t> row_, end_, block_of_, panel_at_;
+  std::vector<std::atomic<T*>> kept_;
+  std::atomic<std::int64_t> left_;
+  Buffer<T> packed_;
+};
+
+// The kernel rows of one problem, in the memory of one thread; the source of rows of its SMO.
+template <class T>
+class PairRows {
+ public:
+  explicit PairRows(BlockRows<T>& blocks) : blocks_(blocks), scratch_(1) {}
+
+  // Positions 0 … width: the samples of block a, padding, those of block b, padding. b < 0: one block.
+  void begin(index_t a, index_t b, bool shared) {
+    shared_ = shared;
+    part_[0] = {a, 0, blocks_.count(a), blocks_.width(a)};
+    part_[1] = {b, part_[0].width, b < 0 ? 0 : blocks_.count(b), b < 0 ? 0 : blocks_.width(b)};
+    width_ = part_[0].width + part_[1].width;
+    memory_.ensure(std::max<index_t>(1, (part_[0].count + part_[1].count) * width_));
+    row_.assign(width_, nullptr);
+    diagonal_.assign(width_, T(0));
+    used_ = 0;
+    for (const Piece& p : part_)
+      for (index_t j = 0; j < p.count; ++j) diagonal_[p.at + j] = blocks_.diagonal(blocks_.begin(p.block) + j);
+  }
+  index_t width() const { return width_; }
+  index_t rows() const { return used_; }
+  T diagonal(index_t v) const { return diagonal_[v]; }
+  const T* known(index_t v) const { return row_[v]; }  // or null
+  bool member(index_t v) const { return part_of(v).at + part_of(v).count > v; }
+
+  const T* row(index_t v, const Wishes<T>& wishes) {
+    if (!row_[v]) fetch(v, wishes);
+    return row_[v];
+  }
+  // Rows of all the variables in the list.
+  void fetch(const std::vector<index_t>& wanted) {
+    for (std::size_t i = 0; i < wanted.size(); i += kBatch) {
+      batch_.assign(wanted.begin() + i, wanted.begin() + std::min(wanted.size(), i + kBatch));
+      compute();
+    }
+  }
+
+ private:
+  struct Piece {
+    index_t block, at, count, width;
+  };
+  static constexpr std::size_t kBatch = 2 * kRows;  // whole register tiles of the dense kernels
+
+  const Piece& part_of(index_t v) const { return part_[v >= part_[1].at && part_[1].count > 0]; }
+  index_t sample(index_t v) const { return blocks_.begin(part_of(v).block) + v - part_of(v).at; }
+
+  // The row of v, and those of the variables that want to move most and have none.
+  void fetch(index_t v, const Wishes<T>& w) {
+    const std::size_t most = blocks_.points().sparse() ? std::size_t(kChunk<T>) : kBatch;
+    best_.clear();
+    for (index_t u = 0; u < width_; ++u) {
+      if (row_[u] || u == v) continue;
+      const T want = std::max(w.score[u] + w.up[u], -(w.score[u] + w.low[u]));
+      if (want > -std::numeric_limits<T>::infinity()) best_.push_back({-want, u});
+    }
+    const std::size_t count = std::min(best_.size(), most - 1);
+    std::partial_sort(best_.begin(), best_.begin() + count, best_.end());
+    batch_.assign(1, v);
+    for (std::size_t i = 0; i < count; ++i) batch_.push_back(best_[i].second);
+    compute();
+  }
+
+  void compute() {
+    for (index_t v : batch_) row_[v] = memory_.data() + used_++ * width_;
+    for (const Piece& own : part_) {
+      mine_.clear();
+      for (index_t v : batch_)
+        if (&part_of(v) == &own) mine_.push_back(v);
+      if (mine_.empty()) continue;
+      for (const Piece& with : part_)
+        if (with.count > 0) &with == &own && shared_ ? take_shared(own) : compute(mine_, with);
+    }
+  }
+
+  // K(v, block of `with`) into the rows of the given variables.
+  void compute(const std::vector<index_t>& who, const Piece& with) {
+    line_.clear();
+    to_.clear();
+    for (index_t v : who) {
+      line_.push_back(blocks_.matrix_row(sample(v)));
+      to_.push_back(row_[v] + with.at);
+    }
+    packed_.pack(blocks_.points(), line_.data(), index_t(line_.size()));
+    kernel_rows(blocks_.list(with.block), packed_, to_.data(), scratch_, 1);
+    for (T* to : to_) std::fill(to + with.count, to + with.width, T(0));
+  }
+
+  // The pieces that all problems of the block share: copied where they are kept, else computed and kept if there is room.
+  void take_shared(const Piece& own) {
+    absent_.clear();
+    for (index_t v : mine_)
+      if (const T* kept = blocks_.find(sample(v)))
+        std::copy(kept, kept + own.width, row_[v] + own.at);
+      else
+        absent_.push_back(v);
+    if (absent_.empty()) return;
+    compute(absent_, own);
+    for (index_t v : absent_)
+      if (T* room = blocks_.room(sample(v))) {
+        std::copy(row_[v] + own.at, row_[v] + own.at + own.width, room);
+        blocks_.keep(sample(v), room);
+      }
+  }
+
+  BlockRows<T>& blocks_;
+  bool shared_ = false;
+  Piece part_[2];
+  index_t width_ = 0, used_ = 0;
+  Buffer<T> memory_;
+  std::vector<T*> row_, to_;
+  std::vector<T> diagonal_;
+  std::vector<index_t> batch_, mine_, absent_, line_;
+  std::vector<std::pair<T, index_t>> best_;
+  PackedRows<T> packed_;
+  std::vector<TileScratch<T>> scratch_;
+};
+
+// The rows of a problem between some of its variables: each gathered when it is asked for. Of all of them: as they are.
+template <class T>
+class WindowRows {
+ public:
+  explicit WindowRows(PairRows<T>& all) : all_(all) {}
+
+  void open() { some_ = false; }
+  void open(const std::vector<index_t>& position) {
+    some_ = true;
+    at_ = position;
+    width_ = (index_t(at_.size()) + kPanel<T> - 1) / kPanel<T> * kPanel<T>;
+    memory_.ensure(std::max<index_t>(1, index_t(at_.size()) * width_));
+    row_.assign(at_.size(), nullptr);
+    used_ = 0;
+  }
+  T diagonal(index_t v) const { return all_.diagonal(some_ ? at_[v] : v); }
+
+  const T* row(index_t v, const Wishes<T>& wishes) {
+    if (!some_) return all_.row(v, wishes);
+    if (!row_[v]) row_[v] = gather(v, wishes);
+    return row_[v];
+  }
+
+ private:
+  const T* gather(index_t v, const Wishes<T>& wishes) {
+    const T* from = all_.known(at_[v]);
+    if (!from) {
+      score_.assign(all_.width(), T(0));
+      up_.assign(all_.width(), -std::numeric_limits<T>::infinity());
+      low_.assign(all_.width(), std::numeric_limits<T>::infinity());
+      for (std::size_t u = 0; u < at_.size(); ++u) {
+        score_[at_[u]] = wishes.score[u];
+        up_[at_[u]] = wishes.up[u];
+        low_[at_[u]] = wishes.low[u];
+      }
+      from = all_.row(at_[v], {score_.data(), up_.data(), low_.data()});
+    }
+    T* to = memory_.data() + used_++ * width_;
+    for (std::size_t u = 0; u < at_.size(); ++u) to[u] = from[at_[u]];
+    std::fill(to + at_.size(), to + width_, T(0));
+    return to;
+  }
+
+  PairRows<T>& all_;
+  bool some_ = false;
+  index_t width_ = 0, used_ = 0;
+  std::vector<index_t> at_;
+  std::vector<const T*> row_;
+  std::vector<T> score_, up_, low_;
+  Buffer<T> memory_;
+};
+
+}  // namespace maxmargin
