@@ -59,7 +59,7 @@ stubs: $(STAMP)
 # The build directory survives, so only changed sources compile again.
 $(STAMP): pyproject.toml CMakeLists.txt $(NATIVE)
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install -q --disable-pip-version-check 'scikit-build-core>=0.10' 'nanobind>=2.4' cmake ninja
+	$(PY) -m pip install -q --disable-pip-version-check 'scikit-build-core>=0.10' 'nanobind>=2.4' cmake ninja 'setuptools>=70.1'
 	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation $(BUILD) -e '.[test]'
 	touch $@
 
