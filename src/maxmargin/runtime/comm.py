@@ -1,11 +1,53 @@
-"""Talk between the processes that share one fit. `Serial` is one process; others keep its five names."""
+"""Talk between the processes that share one fit: a few collective exchanges, which all ranks make in the same order.
+
+    Serial()              one process
+    Threads.run(P, f)     P ranks as threads of one process: for tests, where a mistake must end in an error, not a hang
+    Mpi(communicator)     mpi4py's
+
+Sums have the same bits on every rank (what ranks decide from them must not differ): they are added up once, in one order,
+wherever they are added up. A result is the caller's own, but for `Serial`, which hands back what it was given.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import pickle
+import sys
+import threading
+import traceback
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+AnyArray = NDArray[Any]
+T = TypeVar("T")
+
+REDUCE: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+SMALL = 1 << 16  # bytes of all ranks together that are gathered and added up by each: one message instead of two
+PATIENCE = 60.0  # seconds after which ranks that are threads take an exchange for a deadlock
+
+
+@dataclass
+class Traffic:
+    """Exchanges that a rank took part in, and the bytes that it had to send to others, by kind of exchange."""
+
+    calls: dict[str, int] = field(default_factory=dict)
+    sent: dict[str, int] = field(default_factory=dict)
+
+    def count(self, kind: str, sent: int) -> None:
+        self.calls[kind] = self.calls.get(kind, 0) + 1
+        self.sent[kind] = self.sent.get(kind, 0) + sent
+
+    @property
+    def messages(self) -> int:
+        return sum(self.calls.values())
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.sent.values())
 
 
 class Comm(Protocol):
@@ -13,18 +55,35 @@ class Comm(Protocol):
 
     rank: int
     size: int
+    traffic: Traffic
 
-    def allreduce(self, value: NDArray[Any], op: str = "sum") -> NDArray[Any]:
-        """Elementwise sum, max or min over the ranks, the same on every rank."""
+    def allreduce(self, array: AnyArray, op: str = "sum") -> AnyArray:
+        """Elementwise sum, max or min over the ranks, the same bits on every rank."""
         ...
 
-    def allgather(self, value: NDArray[Any]) -> list[NDArray[Any]]:
-        """The arrays of all ranks in rank order (lengths may differ)."""
+    def allgather(self, array: AnyArray) -> list[AnyArray]:
+        """The arrays of all ranks in rank order. Lengths may differ; dtype and shape of a row must not."""
+        ...
+
+    def alltoall(self, arrays: Sequence[AnyArray]) -> list[AnyArray]:
+        """arrays[r] goes to rank r; returns what the ranks sent here, in their order. Lengths may differ, rows must not."""
         ...
 
     def bcast(self, value: Any, root: int = 0) -> Any:
-        """`value` as it is on `root`."""
+        """`value` as it is on `root`: an array, or anything small that pickle takes."""
         ...
+
+    def share(self, value: Any) -> list[Any]:
+        """The values of all ranks: anything small that pickle takes."""
+        ...
+
+    def fail(self, error: BaseException) -> None:
+        """This rank cannot go on and the others do not know: end all of them, with this error's message."""
+        ...
+
+
+class RankError(RuntimeError):
+    """An error of another rank."""
 
 
 class Serial:
@@ -33,11 +92,295 @@ class Serial:
     rank = 0
     size = 1
 
-    def allreduce(self, value: NDArray[Any], op: str = "sum") -> NDArray[Any]:
-        return np.asarray(value)
+    def __init__(self) -> None:
+        self.traffic = Traffic()
 
-    def allgather(self, value: NDArray[Any]) -> list[NDArray[Any]]:
-        return [np.asarray(value)]
+    def allreduce(self, array: AnyArray, op: str = "sum") -> AnyArray:
+        _known(op)
+        return np.asarray(array)
+
+    def allgather(self, array: AnyArray) -> list[AnyArray]:
+        return [np.asarray(array)]
+
+    def alltoall(self, arrays: Sequence[AnyArray]) -> list[AnyArray]:
+        return list(_one_per_rank(arrays, 1))
 
     def bcast(self, value: Any, root: int = 0) -> Any:
         return value
+
+    def share(self, value: Any) -> list[Any]:
+        return [value]
+
+    def fail(self, error: BaseException) -> None:
+        """Nobody waits: the error itself ends the only process."""
+
+
+class Room:
+    """Where ranks that are threads meet: each puts something down, and goes on when all have."""
+
+    def __init__(self, size: int, timeout: float) -> None:
+        self.size, self.timeout = size, timeout
+        self.error: BaseException | None = None  # the first, which ends all
+        self._changed = threading.Condition()
+        self._brought: dict[int, tuple[str, Any]] = {}
+        self._all: list[Any] = []
+        self._meeting = 0
+        self._left: set[int] = set()
+
+    def meet(self, rank: int, kind: str, value: Any) -> list[Any]:
+        """What all ranks brought, in their order; `kind` must be everyone's."""
+        with self._changed:
+            self._go_on()
+            if self._left:
+                self._break(RuntimeError(f"rank {rank} waits for {kind}, but ranks {sorted(self._left)} have returned"))
+            self._brought[rank] = kind, value
+            number = self._meeting
+            if len(self._brought) == self.size:
+                self._close()
+            elif not self._changed.wait_for(lambda: self._meeting > number or self.error is not None, self.timeout):
+                here = {who: what for who, (what, _) in sorted(self._brought.items())}
+                self._break(TimeoutError(f"a deadlock: after {self.timeout:g} s only these ranks have come: {here}"))
+            self._go_on()
+            return self._all
+
+    def leave(self, rank: int, error: BaseException | None) -> None:
+        """A rank has returned, or raised."""
+        with self._changed:
+            self._left.add(rank)
+            waiting = {who: what for who, (what, _) in sorted(self._brought.items())}
+            if error is None and waiting:
+                error = RuntimeError(f"rank {rank} has returned while others wait: {waiting}")
+            if error is not None and self.error is None:
+                self.error = error
+                self._changed.notify_all()
+
+    def _close(self) -> None:
+        kinds = {who: what for who, (what, _) in sorted(self._brought.items())}
+        if len(set(kinds.values())) > 1:
+            self._break(RuntimeError(f"the ranks are out of step: {kinds}"))
+        self._all = [self._brought[rank][1] for rank in range(self.size)]
+        self._brought.clear()
+        self._meeting += 1
+        self._changed.notify_all()
+
+    def _break(self, error: BaseException) -> None:
+        if self.error is None:
+            self.error = error
+        self._changed.notify_all()
+        raise error
+
+    def _go_on(self) -> None:
+        if self.error is not None:
+            raise _Ended(f"{type(self.error).__name__}: {self.error}")
+
+
+class _Ended(RankError):
+    """Another thread's error has ended this one too."""
+
+
+class Threads:
+    """One of several ranks that are threads of this process: `Threads.run(3, lambda comm: …)`."""
+
+    def __init__(self, room: Room, rank: int) -> None:
+        self.room, self.rank, self.size = room, rank, room.size
+        self.traffic = Traffic()
+
+    @classmethod
+    def run(cls, size: int, function: Callable[[Comm], T], timeout: float = PATIENCE) -> list[T]:
+        """What `function` returns on each of `size` ranks. The first error of any rank ends all, and is raised here.
+
+        So is a TimeoutError when some rank waits longer than `timeout` seconds for the others.
+        """
+        room = Room(size, timeout)
+        results: list[Any] = [None] * size
+
+        def one(rank: int) -> None:
+            error: BaseException | None = None
+            try:
+                results[rank] = function(cls(room, rank))
+            except BaseException as caught:
+                error = caught
+            room.leave(rank, error)
+
+        threads = [threading.Thread(target=one, args=(rank,), name=f"rank {rank}", daemon=True) for rank in range(size)]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except BaseException as error:  # Ctrl-C, which comes to the thread that waits here
+            room.leave(-1, error)
+            raise
+        if room.error is not None:
+            raise room.error
+        return results
+
+    def allreduce(self, array: AnyArray, op: str = "sum") -> AnyArray:
+        mine = np.array(array)
+        self.traffic.count("allreduce", mine.nbytes)
+        kind = f"allreduce {_known(op)} {mine.dtype} {mine.shape}"
+        return np.asarray(REDUCE[op].reduce(np.stack(self.room.meet(self.rank, kind, mine)), axis=0))
+
+    def allgather(self, array: AnyArray) -> list[AnyArray]:
+        mine = np.atleast_1d(np.array(array))
+        self.traffic.count("allgather", mine.nbytes)
+        return [part.copy() for part in self.room.meet(self.rank, f"allgather {_row(mine)}", mine)]
+
+    def alltoall(self, arrays: Sequence[AnyArray]) -> list[AnyArray]:
+        mine = [np.array(array) for array in _one_per_rank(arrays, self.size)]
+        self.traffic.count("alltoall", sum(part.nbytes for part in mine) - mine[self.rank].nbytes)
+        sent = self.room.meet(self.rank, f"alltoall {_row(*mine)}", mine)
+        return [parts[self.rank] for parts in sent]
+
+    def bcast(self, value: Any, root: int = 0) -> Any:
+        mine = pickle.dumps(value) if self.rank == root else b""
+        self.traffic.count("bcast", len(mine))
+        return pickle.loads(self.room.meet(self.rank, f"bcast from {root}", mine)[root])
+
+    def share(self, value: Any) -> list[Any]:
+        mine = pickle.dumps(value)
+        self.traffic.count("share", len(mine))
+        return [pickle.loads(part) for part in self.room.meet(self.rank, "share", mine)]
+
+    def fail(self, error: BaseException) -> None:
+        self.room.leave(self.rank, error)
+
+
+class Mpi:
+    """mpi4py's communicator (None: COMM_WORLD). Its ranks may run on machines of different instruction sets."""
+
+    _rows: ClassVar[dict[int, Any]] = {}  # MPI types of rows by their bytes: it is counts of rows that must fit in 31 bits
+
+    def __init__(self, communicator: Any = None) -> None:
+        self._mpi = _mpi4py()
+        self._comm = self._mpi.COMM_WORLD if communicator is None else communicator
+        self.rank, self.size = int(self._comm.Get_rank()), int(self._comm.Get_size())
+        self.traffic = Traffic()
+
+    def allreduce(self, array: AnyArray, op: str = "sum") -> AnyArray:
+        mine: AnyArray = np.asarray(array, order="C")
+        _known(op)
+        if self.size == 1:
+            return np.array(mine)
+        self.traffic.count("allreduce", mine.nbytes)
+        if mine.nbytes * self.size <= SMALL:
+            parts = np.empty((self.size, *mine.shape), mine.dtype)
+            self._comm.Allgather(self._bytes(mine), self._bytes(parts))
+            return np.asarray(REDUCE[op].reduce(parts, axis=0))
+        # MPI's own Allreduce may leave other bits on other ranks: each part is added up on one, and then handed out.
+        whole: AnyArray = np.empty(mine.shape, mine.dtype)
+        counts = np.diff(np.arange(self.size + 1) * mine.size // self.size)
+        part = np.empty(counts[self.rank], mine.dtype)
+        by = {"sum": self._mpi.SUM, "max": self._mpi.MAX, "min": self._mpi.MIN}[op]
+        self._comm.Reduce_scatter(mine.reshape(-1), part, counts.tolist(), by)
+        self._comm.Allgatherv(part, [whole.reshape(-1), counts.tolist()])
+        return whole
+
+    def allgather(self, array: AnyArray) -> list[AnyArray]:
+        mine = np.atleast_1d(np.asarray(array, order="C"))
+        if self.size == 1:
+            return [mine.copy()]
+        counts = self._counts("allgather", [len(mine)], _row(mine))[:, 0]
+        self.traffic.count("allgather", mine.nbytes)
+        whole = np.empty((counts.sum(), *mine.shape[1:]), mine.dtype)
+        kind = self._row_type(mine)
+        self._comm.Allgatherv([mine, len(mine), kind], [whole, counts.tolist(), None, kind])
+        return np.split(whole, np.cumsum(counts)[:-1])
+
+    def alltoall(self, arrays: Sequence[AnyArray]) -> list[AnyArray]:
+        parts = [np.asarray(array, order="C") for array in _one_per_rank(arrays, self.size)]
+        if self.size == 1:
+            return [parts[0].copy()]
+        counts = self._counts("alltoall", [len(part) for part in parts], _row(*parts))
+        sends, takes = counts[self.rank].tolist(), counts[:, self.rank].tolist()
+        self.traffic.count("alltoall", sum(part.nbytes for part in parts) - parts[self.rank].nbytes)
+        whole = np.empty((sum(takes), *parts[0].shape[1:]), parts[0].dtype)
+        kind = self._row_type(whole)
+        self._comm.Alltoallv([np.concatenate(parts), sends, None, kind], [whole, takes, None, kind])
+        return np.split(whole, np.cumsum(takes)[:-1])
+
+    def bcast(self, value: Any, root: int = 0) -> Any:
+        if self.size == 1:
+            return value
+        plain = self.rank == root and isinstance(value, np.ndarray) and not value.dtype.hasobject
+        shape, dtype, small = self._comm.bcast((value.shape, value.dtype, None) if plain else (None, None, value), root)
+        self.traffic.count("bcast", value.nbytes if plain else 0)
+        if shape is None:
+            return small
+        whole = np.array(value, order="C") if plain else np.empty(shape, dtype)
+        self._comm.Bcast([whole, whole.size, self._type(whole.itemsize)], root)
+        return whole
+
+    def share(self, value: Any) -> list[Any]:
+        mine = np.frombuffer(pickle.dumps(value), np.uint8)
+        return [pickle.loads(part.tobytes()) for part in self.allgather(mine)]
+
+    def fail(self, error: BaseException) -> None:
+        """The message on stderr, and MPI's Abort: there is no other way to end ranks that wait in an exchange."""
+        if self.size == 1:
+            return
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        print(f"rank {self.rank} of {self.size} cannot go on:\n{text}", file=sys.stderr, flush=True)
+        self._comm.Abort(1)
+
+    def _counts(self, kind: str, mine: list[int], row: str) -> NDArray[np.int64]:
+        """The counts of all ranks, after a look whether they talk about the same."""
+        whole = np.empty((self.size, len(mine) + 1), np.int64)
+        self._comm.Allgather(np.array([zlib.crc32(f"{kind} {row}".encode()), *mine], np.int64), whole)
+        self.traffic.count("counts", 8 * len(mine) + 8)
+        if (whole[:, 0] != whole[0, 0]).any():
+            raise RuntimeError(f"the ranks are out of step: this one, {self.rank}, has {kind} of {row}, others do not")
+        return whole[:, 1:]
+
+    def _type(self, size: int) -> Any:
+        """MPI's type for so many bytes."""
+        if size not in self._rows:
+            self._rows[size] = self._mpi.BYTE.Create_contiguous(size).Commit()
+        return self._rows[size]
+
+    def _row_type(self, array: AnyArray) -> Any:
+        return self._type(array.dtype.itemsize * int(np.prod(array.shape[1:], dtype=np.int64)))
+
+    def _bytes(self, array: AnyArray) -> Any:
+        return [array, self._mpi.BYTE]
+
+
+def as_comm(comm: Any) -> Comm:
+    """What a user may give as `comm`: None (all of MPI's processes), a communicator of mpi4py, or one of the above."""
+    if comm is None or hasattr(comm, "Allgatherv"):
+        return Mpi(comm)
+    if not all(hasattr(comm, name) for name in ("rank", "size", "allreduce", "alltoall", "share", "fail")):
+        raise TypeError(f"comm={comm!r} must be a communicator of mpi4py, or None for MPI.COMM_WORLD")
+    known: Comm = comm
+    return known
+
+
+def _mpi4py() -> Any:
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:  # the latter: mpi4py is there, but finds no MPI
+        raise ImportError(
+            "this needs mpi4py, and an MPI that it finds: pip install 'maxmargin[mpi]' (and pip install mpich, where the "
+            f"system has no MPI). Python says: {error}"
+        ) from error
+    return MPI
+
+
+def _known(op: str) -> str:
+    if op not in REDUCE:
+        raise ValueError(f"op={op!r} is unknown: choose one of {', '.join(map(repr, REDUCE))}")
+    return op
+
+
+def _one_per_rank(arrays: Sequence[AnyArray], size: int) -> Sequence[AnyArray]:
+    if len(arrays) != size:
+        raise ValueError(f"alltoall of {len(arrays)} arrays, but there are {size} ranks: give one array for each")
+    return arrays
+
+
+def _row(*arrays: AnyArray) -> str:
+    """What all ranks must agree about."""
+    kinds = {f"{array.dtype} {array.shape[1:]}" for array in arrays}
+    if len(kinds) > 1:
+        raise ValueError(f"arrays of different rows, {sorted(kinds)}: dtype and shape of a row must be the same")
+    return kinds.pop()

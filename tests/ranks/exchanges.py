@@ -1,0 +1,42 @@
+"""Under mpiexec: every exchange of runtime.comm.Mpi, against what NumPy says. Prints one line per rank."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin.runtime import Mpi
+
+
+def main() -> None:
+    comm = Mpi()
+    rank, size = comm.rank, comm.size
+    for n in (1, 7, 100_000):  # small ones are gathered, large ones reduced in parts
+        parts = [np.random.default_rng(r).normal(size=(n, 2)) for r in range(size)]
+        for op, ufunc in (("sum", np.add), ("max", np.maximum), ("min", np.minimum)):
+            got = comm.allreduce(parts[rank], op)
+            np.testing.assert_allclose(got, ufunc.reduce(parts), rtol=1e-12, atol=1e-12)
+            assert all(bits == got.tobytes() for bits in comm.share(got.tobytes()))
+    assert comm.allreduce(np.array(rank)).item() == sum(range(size))
+    for dtype in ("f4", "i8", "u1", "bool"):
+        gathered = comm.allgather(np.full((rank, 3), rank, dtype))  # rank 0 has none
+        assert [part.shape for part in gathered] == [(r, 3) for r in range(size)]
+        assert all((part == np.full((r, 3), r, dtype)).all() and part.dtype == dtype for r, part in enumerate(gathered))
+    sent = comm.alltoall([np.full(rank + to, 10 * rank + to) for to in range(size)])
+    assert [part.tolist() for part in sent] == [[10 * r + rank] * (r + rank) for r in range(size)]
+    assert comm.bcast({"of": rank}, size - 1) == {"of": size - 1}
+    assert (comm.bcast(np.arange(5) + rank) == np.arange(5)).all()
+    assert comm.bcast(np.empty((0, 3)), size - 1).shape == (0, 3)
+    assert comm.share("x" * rank) == ["x" * r for r in range(size)]
+    if size > 1:
+        assert comm.traffic.calls["alltoall"] == 1 and comm.traffic.bytes > 100_000 * 16 and comm.traffic.messages > 9
+        try:
+            comm.allgather(np.zeros(3, "f4" if rank else "f8"))
+        except RuntimeError as error:
+            assert "out of step" in str(error)
+        else:
+            raise AssertionError("different rows were gathered")
+    print(f"rank {rank} of {size} agrees")
+
+
+if __name__ == "__main__":
+    main()
