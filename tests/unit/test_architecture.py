@@ -16,7 +16,8 @@ BASE = {"kernel_values", "problem", "runtime", "data", "_core"}
 # What the modules of each folder may import from maxmargin, besides their own folder.
 MAY_IMPORT = {
     "dask": SOLVERS | BASE | {"estimators"},
-    "models": SOLVERS | BASE | {"estimators"},
+    "models": SOLVERS | BASE | {"estimators", "selection"},
+    "selection": SOLVERS | BASE | {"estimators"},
     "estimators": SOLVERS | BASE,
     "decomposition": BASE,
     "divide": BASE | {"decomposition"},
