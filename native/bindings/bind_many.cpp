@@ -30,16 +30,17 @@ void bind_many_of(nb::module_& m, const char* name) {
           [](Self* self, const Points<T>& points, In<index_t> row, In<index_t> end, In<index_t> first, In<index_t> second,
              In<index_t> offset, In<double> center, In<double> lo, In<double> hi, In<double> beta, In<std::int8_t> group,
              int groups, double tol, index_t max_rounds, index_t max_steps, bool shrinking,
-             std::size_t cache_bytes, int threads) {
+             std::size_t cache_bytes, bool whole, int threads) {
             ManyState state{copied(first), copied(second), copied(offset), copied(center), copied(lo), copied(hi),
                             copied(beta), std::vector<double>(beta.shape(0), 0.0), copied(group), groups};
             check(state, end);
             new (self) Self(points, copied(row), copied(end), std::move(state),
-                            ManyLimits{tol, max_rounds, max_steps, shrinking}, cache_bytes, threads);
+                            ManyLimits{tol, max_rounds, max_steps, shrinking}, cache_bytes, whole, threads);
           },
           nb::keep_alive<1, 2>(), nb::arg("points"), nb::arg("row"), nb::arg("end"), nb::arg("first"), nb::arg("second"),
           nb::arg("offset"), nb::arg("center"), nb::arg("lo"), nb::arg("hi"), nb::arg("beta"), nb::arg("group"),
-          nb::arg("groups"), nb::arg("tol"), nb::arg("max_rounds"), nb::arg("max_steps"), nb::arg("shrinking"), nb::arg("cache_bytes"), nb::arg("threads"))
+          nb::arg("groups"), nb::arg("tol"), nb::arg("max_rounds"), nb::arg("max_steps"), nb::arg("shrinking"),
+          nb::arg("cache_bytes"), nb::arg("whole"), nb::arg("threads"))
       .def(
           "run",
           [](Self& s, double seconds, double left) {
@@ -55,6 +56,7 @@ void bind_many_of(nb::module_& m, const char* name) {
             s.finish(steps);
           },
           nb::arg("steps"), "End what is left with at most so many steps each.")
+      .def_prop_ro("whole", &Self::whole, "Whether all kernel values are computed beforehand.")
       .def_prop_ro("beta", [](const Self& s) { return to_numpy(s.state().beta); }, nb::rv_policy::move)
       .def_prop_ro("f", [](const Self& s) { return to_numpy(s.state().f); }, nb::rv_policy::move)
       .def_prop_ro("steps", [](const Self& s) { return to_numpy(s.steps()); }, nb::rv_policy::move)

@@ -27,7 +27,15 @@ struct SmoReport {
 // What a source of rows may want to know when it is asked for one: who else is about to be asked for.
 template <class T>
 struct Wishes {
-  const T *score, *up, *low;  // of the first group: score + up is −∞ for who cannot rise, score + low is ∞ for who cannot fall
+  const T* score;
+  const std::vector<std::vector<T>>&up, &low;  // by group: score + up is −∞ for who cannot rise, score + low is ∞ for who cannot fall
+
+  // How far a variable's score lets it move, on whichever side; −∞ if it cannot.
+  T want(index_t v) const {
+    T most = -std::numeric_limits<T>::infinity();
+    for (std::size_t g = 0; g < up.size(); ++g) most = std::max({most, score[v] + up[g][v], -(score[v] + low[g][v])});
+    return most;
+  }
 };
 
 // Rows of a gathered tile: tile[i · ld + j].
@@ -62,7 +70,9 @@ class InnerSmo {
   }
 
   SmoReport run(double tol, index_t max_steps) {
-    const SmoReport report = groups_ == 0 ? run_free(tol, max_steps) : run_pairs(tol, max_steps);
+    const SmoReport report = groups_ == 0   ? run_free(tol, max_steps)
+                             : groups_ == 1 ? run_pairs<1>(tol, max_steps)
+                                            : run_pairs<2>(tol, max_steps);
     for (index_t v = 0; v < q_; ++v) score_out_[v] = double(score_[v]);
     return report;
   }
@@ -77,7 +87,7 @@ class InnerSmo {
     index_t at;
   };
 
-  const T* row(index_t v) { return rows_.row(v, {score_.data(), up_[0].data(), low_[0].data()}); }
+  const T* row(index_t v) { return rows_.row(v, {score_.data(), up_, low_}); }
 
   // Which way β_v may move, as numbers to add to a score: 0, or an infinity that rules it out.
   void flag(index_t v) {
@@ -103,22 +113,27 @@ class InnerSmo {
     return m;
   }
 
+  // Per group: the largest score that can rise, the smallest that can fall.
+  template <int sets>
+  struct Extremes {
+    Best top[sets];
+    T bottom[sets];
+  };
+
+  template <int sets>
   SmoReport run_pairs(double tol, index_t max_steps) {
-    std::vector<Best> top(groups_);
-    std::vector<T> bottom(groups_);
+    Extremes<sets> e = moved<sets>(T(0), floor_.data(), floor_.data());
     for (index_t step = 0;; ++step) {
-      // Largest score that can rise, smallest that can fall; the group with the larger difference goes first.
+      // The group with the larger difference goes first.
       int set = 0;
       double violation = -1;
-      for (int g = 0; g < groups_; ++g) {
-        if (step == 0 || groups_ == 2) std::tie(top[g], bottom[g]) = scan(g);
-        if (double(top[g].value) - double(bottom[g]) > violation) {
-          violation = double(top[g].value) - double(bottom[g]);
+      for (int g = 0; g < sets; ++g)
+        if (double(e.top[g].value) - double(e.bottom[g]) > violation) {
+          violation = double(e.top[g].value) - double(e.bottom[g]);
           set = g;
         }
-      }
       if (!(violation > tol) || step >= max_steps) return {step, std::max(violation, 0.0)};
-      const index_t i = top[set].at;
+      const index_t i = e.top[set].at;
       const T* ki = row(i);
       const index_t j = partner(i, ki, set);
       if (j < 0) return {step, violation};  // scores that are not numbers
@@ -134,38 +149,39 @@ class InnerSmo {
       beta_[j] = falls;
       flag(i);
       flag(j);
-      // Move the scores; in the same pass find the next extremes of the first group.
-      const T* up = up_[0].data();
-      const T* low = low_[0].data();
-      Vec<T> best = splat(-inf), least = splat(inf);
-      IVec<T> at{}, lane = lane_numbers();
-      const Vec<T> tt = splat(T(t));
-      for (index_t v = 0; v < width_; v += L, lane += L) {
-        const Vec<T> s = load(&score_[v]) - tt * (load(ki + v) - load(kj + v));
-        store(&score_[v], s);
-        const Vec<T> rise = s + load(up + v), fall = s + load(low + v);
-        const auto better = rise > best;
-        best = better ? rise : best;
-        at = better ? lane : at;
-        least = fall < least ? fall : least;
-      }
-      top[0] = reduce(best, at);
-      bottom[0] = smallest(least);
+      e = moved<sets>(T(t), ki, kj);
     }
   }
 
-  std::pair<Best, T> scan(int g) const {
-    Vec<T> best = splat(-inf), least = splat(inf);
-    IVec<T> at{}, lane = lane_numbers();
-    for (index_t v = 0; v < width_; v += L, lane += L) {
-      const Vec<T> s = load(&score_[v]);
-      const Vec<T> rise = s + load(&up_[g][v]), fall = s + load(&low_[g][v]);
-      const auto better = rise > best;
-      best = better ? rise : best;
-      at = better ? lane : at;
-      least = fall < least ? fall : least;
+  // Moves the scores by t (K_j − K_i), and in the same pass finds the next extremes.
+  template <int sets>
+  Extremes<sets> moved(T t, const T* ki, const T* kj) {
+    const T *up[sets], *low[sets];
+    Vec<T> best[sets], least[sets];
+    IVec<T> at[sets], lane = lane_numbers();
+    for (int g = 0; g < sets; ++g) {
+      up[g] = up_[g].data();
+      low[g] = low_[g].data();
+      best[g] = splat(-inf);
+      least[g] = splat(inf);
+      at[g] = IVec<T>{};
     }
-    return {reduce(best, at), smallest(least)};
+    const Vec<T> tt = splat(t);
+    for (index_t v = 0; v < width_; v += L, lane += L) {
+      const Vec<T> s = load(&score_[v]) - tt * (load(ki + v) - load(kj + v));
+      store(&score_[v], s);
+#pragma GCC unroll 2
+      for (int g = 0; g < sets; ++g) {
+        const Vec<T> rise = s + load(up[g] + v), fall = s + load(low[g] + v);
+        const auto better = rise > best[g];
+        best[g] = better ? rise : best[g];
+        at[g] = better ? lane : at[g];
+        least[g] = fall < least[g] ? fall : least[g];
+      }
+    }
+    Extremes<sets> e;
+    for (int g = 0; g < sets; ++g) e.top[g] = reduce(best[g], at[g]), e.bottom[g] = smallest(least[g]);
+    return e;
   }
 
   // −1 if there is none.

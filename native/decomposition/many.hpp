@@ -7,7 +7,8 @@
 // steps those that are held at a bound are left out, and again; a round that ends without them ends with f of all. A row
 // that is missing is computed together with those of the variables most likely to be wanted next, because several rows
 // at a time cost little more than one. What a sample shares with its own block, K(i, block of i), is wanted by every
-// problem that the block is in; those pieces are kept for all of them while there is room.
+// problem that the block is in; those pieces are kept for all of them while there is room. Where problems will want most of
+// their rows, all of K is computed beforehand, each value once (triangle.hpp): the steps, and every bit, are the same.
 //
 //   worked example: blocks A (3 samples), B (2), C (4); problem (A, C) has the row K(a₁, A) K(a₁, C), each piece padded to
 //   whole panels: [a₁a₁ a₁a₂ a₁a₃ 0 … | a₁c₁ a₁c₂ a₁c₃ a₁c₄ 0 …]; the first piece serves (A, B) as well.
@@ -49,8 +50,8 @@ template <class T>
 class Many {
  public:
   Many(const Points<T>& points, std::vector<index_t> row, std::vector<index_t> end, ManyState state, ManyLimits limits,
-       std::size_t cache_bytes, int threads)
-      : blocks_(points, std::move(row), std::move(end), cache_bytes),
+       std::size_t cache_bytes, bool whole, int threads)
+      : blocks_(points, std::move(row), std::move(end), cache_bytes, whole),
         state_(std::move(state)),
         limits_(limits),
         progress_(state_.first.size(), Progress::waiting),
@@ -72,6 +73,8 @@ class Many {
     end_ = after(seconds);
     left_ = after(left);
     limited_ = left < kForever;
+    while (!blocks_.prepare(int(workers_.size())))
+      if (late()) return 0;
     auto work = [&](int, index_t w) { workers_[w]->advance(); };
     threading::share(index_t(workers_.size()), int(workers_.size()), work);
     return done_.load();
@@ -80,9 +83,11 @@ class Many {
   // Ends what is left with at most so many steps each, whatever time it takes.
   void finish(index_t steps) {
     limits_.steps = steps;
+    blocks_.on_demand();
     run(kForever, kForever);
   }
 
+  bool whole() const { return blocks_.all() != nullptr; }  // whether all of K is computed beforehand
   const ManyState& state() const { return state_; }
   const std::vector<Progress>& progress() const { return progress_; }
   const std::vector<index_t>& steps() const { return steps_; }

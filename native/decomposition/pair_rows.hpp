@@ -4,15 +4,16 @@
 #include <atomic>
 
 #include "decomposition/inner_smo.hpp"
-#include "kernel/tile.hpp"
+#include "kernel/triangle.hpp"
 
 namespace maxmargin {
 
-// K(i, block of i) for samples of blocks, computed by whoever wants one first.
+// K(i, block of i) for samples of blocks, computed by whoever wants one first; or all of K beforehand, where the problems will
+// want most of it and there is room.
 template <class T>
 class BlockRows {
  public:
-  BlockRows(const Points<T>& points, std::vector<index_t> row, std::vector<index_t> end, std::size_t bytes)
+  BlockRows(const Points<T>& points, std::vector<index_t> row, std::vector<index_t> end, std::size_t bytes, bool whole)
       : points_(points), row_(std::move(row)), end_(std::move(end)), kept_(row_.size()), left_(std::int64_t(bytes)) {
     panel_at_.push_back(0);
     for (index_t b = 0; b + 1 < index_t(end_.size()); ++b) {
@@ -20,19 +21,31 @@ class BlockRows {
       panel_at_.push_back(panel_at_.back() + width(b));
     }
     find_diagonal();
-    const index_t size = panel_at_.back() * points.features();
-    if (points.sparse() || size * index_t(sizeof(T)) > left_ / 4) return;
-    left_ -= size * index_t(sizeof(T));
-    T* out = packed_.ensure(std::max<index_t>(1, size));
-    for (index_t b = 0; b + 1 < index_t(end_.size()); ++b)
-      for (index_t j = 0; j < count(b); j += kPanel<T>)
-        points.pack(&row_[end_[b] + j], int(std::min<index_t>(kPanel<T>, count(b) - j)),
-                    out + (panel_at_[b] + j) * points.features());
+    const index_t n = index_t(row_.size());
+    for (bool packed : {true, false})
+      if (whole && !all_ && Triangle<T>::bytes(n, points.features(), packed) <= bytes)
+        all_ = std::make_unique<Triangle<T>>(points, row_, packed);
+    if (!all_) pack();
   }
   ~BlockRows() {
     for (auto& p : kept_) ::operator delete[](p.load(), std::align_val_t(64));
   }
 
+  // All of K, when it is complete, or null.
+  const Triangle<T>* all() const { return all_.get(); }
+  // Some more of it; whether that is all that there will be.
+  bool prepare(int threads) {
+    if (!all_ || all_->complete()) return true;
+    scratch_.resize(std::max(1, threads));
+    all_->advance(scratch_, threads);
+    return all_->complete();
+  }
+  // Without all of K, unless it is there: rows as they are wanted.
+  void on_demand() {
+    if (!all_ || all_->complete()) return;
+    all_.reset();
+    pack();
+  }
   const Points<T>& points() const { return points_; }
   index_t blocks() const { return index_t(end_.size()) - 1; }
   index_t begin(index_t block) const { return end_[block]; }
@@ -64,6 +77,17 @@ class BlockRows {
   }
 
  private:
+  // The samples of each block as panels, where they take little of the room.
+  void pack() {
+    const index_t d = points_.features(), size = panel_at_.back() * d;
+    if (points_.sparse() || size * index_t(sizeof(T)) > left_ / 4) return;
+    left_ -= size * index_t(sizeof(T));
+    T* out = packed_.ensure(std::max<index_t>(1, size));
+    for (index_t b = 0; b + 1 < index_t(end_.size()); ++b)
+      for (index_t j = 0; j < count(b); j += kPanel<T>)
+        points_.pack(&row_[end_[b] + j], int(std::min<index_t>(kPanel<T>, count(b) - j)), out + (panel_at_[b] + j) * d);
+  }
+
   // K(i, i) in the order of operations of a tile: SMO may run for ever on a diagonal that is rounded otherwise.
   void find_diagonal() {
     diagonal_.assign(row_.size(), T(1));
@@ -89,6 +113,8 @@ class BlockRows {
   std::vector<std::atomic<T*>> kept_;
   std::atomic<std::int64_t> left_;
   Buffer<T> packed_;
+  std::unique_ptr<Triangle<T>> all_;
+  std::vector<TileScratch<T>> scratch_;
 };
 
 // The kernel rows of one problem, in the memory of one thread; the source of rows of its SMO.
@@ -109,6 +135,7 @@ class PairRows {
     used_ = 0;
     for (const Piece& p : part_)
       for (index_t j = 0; j < p.count; ++j) diagonal_[p.at + j] = blocks_.diagonal(blocks_.begin(p.block) + j);
+    if (blocks_.all()) take_all(*blocks_.all());
   }
   index_t width() const { return width_; }
   index_t rows() const { return used_; }
@@ -117,7 +144,12 @@ class PairRows {
   bool member(index_t v) const { return part_of(v).at + part_of(v).count > v; }
 
   const T* row(index_t v, const Wishes<T>& wishes) {
-    if (!row_[v]) fetch(v, wishes);
+    return row(v, [&](index_t u) { return wishes.want(u); });
+  }
+  // want(u): how much variable u wants to move, −∞ if it cannot.
+  template <class Want>
+  const T* row(index_t v, Want&& want) {
+    if (!row_[v]) fetch(v, want);
     return row_[v];
   }
   // Rows of all the variables in the list.
@@ -138,19 +170,33 @@ class PairRows {
   index_t sample(index_t v) const { return blocks_.begin(part_of(v).block) + v - part_of(v).at; }
 
   // The row of v, and those of the variables that want to move most and have none.
-  void fetch(index_t v, const Wishes<T>& w) {
+  template <class Want>
+  void fetch(index_t v, Want&& want) {
     const std::size_t most = blocks_.points().sparse() ? std::size_t(kChunk<T>) : kBatch;
     best_.clear();
     for (index_t u = 0; u < width_; ++u) {
       if (row_[u] || u == v) continue;
-      const T want = std::max(w.score[u] + w.up[u], -(w.score[u] + w.low[u]));
-      if (want > -std::numeric_limits<T>::infinity()) best_.push_back({-want, u});
+      const T much = want(u);
+      if (much > -std::numeric_limits<T>::infinity()) best_.push_back({-much, u});
     }
     const std::size_t count = std::min(best_.size(), most - 1);
     std::partial_sort(best_.begin(), best_.begin() + count, best_.end());
     batch_.assign(1, v);
     for (std::size_t i = 0; i < count; ++i) batch_.push_back(best_[i].second);
     compute();
+  }
+
+  // Every row, from all of K.
+  void take_all(const Triangle<T>& all) {
+    for (const Piece& own : part_)
+      for (index_t j = 0; j < own.count; ++j) row_[own.at + j] = memory_.data() + used_++ * width_;
+    for (const Piece& own : part_)
+      for (const Piece& with : part_) {
+        if (own.count == 0 || with.count == 0) continue;
+        all.copy(blocks_.begin(own.block), own.count, blocks_.begin(with.block), with.count, row_[own.at] + with.at, width_);
+        for (index_t j = 0; j < own.count; ++j)
+          std::fill(row_[own.at + j] + with.at + with.count, row_[own.at + j] + with.at + with.width, T(0));
+      }
   }
 
   void compute() {
@@ -235,15 +281,9 @@ class WindowRows {
   const T* gather(index_t v, const Wishes<T>& wishes) {
     const T* from = all_.known(at_[v]);
     if (!from) {
-      score_.assign(all_.width(), T(0));
-      up_.assign(all_.width(), -std::numeric_limits<T>::infinity());
-      low_.assign(all_.width(), std::numeric_limits<T>::infinity());
-      for (std::size_t u = 0; u < at_.size(); ++u) {
-        score_[at_[u]] = wishes.score[u];
-        up_[at_[u]] = wishes.up[u];
-        low_[at_[u]] = wishes.low[u];
-      }
-      from = all_.row(at_[v], {score_.data(), up_.data(), low_.data()});
+      want_.assign(all_.width(), -std::numeric_limits<T>::infinity());
+      for (std::size_t u = 0; u < at_.size(); ++u) want_[at_[u]] = wishes.want(index_t(u));
+      from = all_.row(at_[v], [&](index_t u) { return want_[u]; });
     }
     T* to = memory_.data() + used_++ * width_;
     for (std::size_t u = 0; u < at_.size(); ++u) to[u] = from[at_[u]];
@@ -256,7 +296,7 @@ class WindowRows {
   index_t width_ = 0, used_ = 0;
   std::vector<index_t> at_;
   std::vector<const T*> row_;
-  std::vector<T> score_, up_, low_;
+  std::vector<T> want_;
   Buffer<T> memory_;
 };
 

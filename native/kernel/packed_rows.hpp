@@ -78,12 +78,28 @@ class PackedRows {
     if (points_->spec().kind == Kind::rbf) boxes_.build(out, count_, width);
   }
 
-  void pack_sparse() {
-    slot_.assign(points_->features(), 0);
-    for (index_t i = 0; i < count_; ++i) points_->entries(row_[i], [&](index_t k, T) { slot_[k] = 1; });
+  // Numbers the features that rows have, ascending: those of few rows by a sorted list of them, not by a look at all.
+  void number_slots() {
     slots_ = 1;
-    for (auto& slot : slot_)
-      if (slot) slot = slots_++;
+    if (index_t(slot_.size()) != points_->features()) slot_.assign(points_->features(), 0), feature_.clear();
+    for (index_t k : feature_) slot_[k] = 0;
+    feature_.clear();
+    for (index_t i = 0; i < count_; ++i)
+      points_->entries(row_[i], [&](index_t k, T) {
+        if (!slot_[k]) feature_.push_back(k);
+        slot_[k] = 1;
+      });
+    if (16 * feature_.size() < slot_.size()) {
+      std::sort(feature_.begin(), feature_.end());
+      for (index_t k : feature_) slot_[k] = slots_++;
+    } else {
+      for (auto& slot : slot_)
+        if (slot) slot = slots_++;
+    }
+  }
+
+  void pack_sparse() {
+    number_slots();
     T* out = packed_.ensure(std::max<index_t>(1, padded_ * slots_));
     std::fill(out, out + padded_ * slots_, T(0));
     absolute_.assign(padded_, T(0));
@@ -104,6 +120,7 @@ class PackedRows {
   Boxes<T> boxes_;
   std::vector<T> norm_, absolute_;
   std::vector<std::int32_t> slot_;
+  std::vector<index_t> feature_;  // that have a slot
 };
 
 // Samples in tiles: which rows of a Points, and their panels if they were packed beforehand.
@@ -137,8 +154,8 @@ template <class T>
 constexpr double kEntryError = sizeof(T) == 4 ? 4e-6 : 1e-13;
 constexpr double kAstray = 16;
 template <class T>
-inline T exact_above(const Points<T>& samples, index_t sample, const Points<T>& w) {
-  const double error = (double(samples.reach(sample)) + double(w.largest_norm())) * std::numeric_limits<T>::epsilon();
+inline T exact_above(T reach, const Points<T>& w) {  // reach: of a sample, Points::reach
+  const double error = (double(reach) + double(w.largest_norm())) * std::numeric_limits<T>::epsilon();
   if (error <= kEntryError<T>) return std::numeric_limits<T>::infinity();
   return T(std::log(kEntryError<T> / std::min(error, 1.0)) - kAstray * error);
 }

@@ -110,8 +110,16 @@ void dense_block(const SampleList<T>& list, index_t begin, index_t end, const Pa
   scratch.norm.assign(whole, T(0));
   scratch.limit.assign(whole, std::numeric_limits<T>::infinity());
   for (index_t j = begin; j < end; ++j) scratch.norm[j - begin] = points.norm(list.row[j]);
-  if (points.spec().kind == Kind::rbf)
-    for (index_t j = begin; j < end; ++j) scratch.limit[j - begin] = std::exp(exact_above(points, list.row[j], w.points()));
+  if (points.spec().kind == Kind::rbf) {
+    T reach = points.largest_norm(), limit = std::exp(exact_above(reach, w.points()));
+    for (index_t j = begin; j < end; ++j) {
+      if (points.reach(list.row[j]) != reach) {  // hardly ever: one of the samples' own is within their largest norm
+        reach = points.reach(list.row[j]);
+        limit = std::exp(exact_above(reach, w.points()));
+      }
+      scratch.limit[j - begin] = limit;
+    }
+  }
   const T* panels = list.packed ? list.packed + begin * d : scratch.panels.ensure(std::max<index_t>(1, whole * d));
   if (!list.packed)
     for (index_t j = begin; j < end; j += width)

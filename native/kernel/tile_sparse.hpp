@@ -117,7 +117,7 @@ void sparse_chunks(const SampleList<T>& list, index_t begin, index_t end, const 
                    index_t w_end, TileScratch<T>& scratch, Use&& use) {
   if (w_begin == 0) gather_entries<T, kind>(list, begin, end, w, scratch);  // later passes find them there
   T limit[kSparseBlock];
-  for (index_t s = 0; s < end - begin; ++s) limit[s] = exact_above(*list.points, list.row[begin + s], w.points());
+  for (index_t s = 0; s < end - begin; ++s) limit[s] = exact_above(list.points->reach(list.row[begin + s]), w.points());
   T* values = scratch.values.ensure(kSparseBlock * kValueStride<T>);
   for (index_t first = w_begin; first < w_end; first += kChunk<T>) {
     const index_t valid = std::min<index_t>(kChunk<T>, w_end - first);

@@ -71,6 +71,35 @@ def test_bits_do_not_depend_on_threads(classes) -> None:
         np.testing.assert_array_equal(one.intercept_, other.intercept_)
 
 
+@pytest.mark.parametrize("make, kernel", [(SVC, "rbf"), (SVC, "linear"), (NuSVC, "laplacian"), (NuSVC, "poly")])
+@pytest.mark.parametrize("form", ["float64", "float32", "csr"])
+def test_all_kernel_values_beforehand_or_rows_on_demand_give_the_same_bits(monkeypatch, make, kernel, form) -> None:
+    """Classes that begin and end within, and span, the groups of rows that are computed at a time."""
+    X, y = make_blobs([7, 230, 1, 160, 420, 390], 5, cluster_std=4.0, random_state=0)
+    X = sp.csr_matrix(X * (np.abs(X) > 3)) if form == "csr" else X.astype(form)
+    options = {"nu": 0.001} if make is NuSVC else {"C": 3.0}
+    models = []
+    for most in (10_000, 0):
+        monkeypatch.setattr(many, "WHOLE", most)
+        monkeypatch.setattr(many, "WHOLE_SPARSE", most)
+        models.append(make(kernel=kernel, gamma=0.02, n_jobs=2, **options).fit(X, y))
+    whole, on_demand = models
+    assert whole.timings_["rows"] > on_demand.timings_["rows"] > 0
+    np.testing.assert_array_equal(whole.support_, on_demand.support_)
+    np.testing.assert_array_equal(whole._dual, on_demand._dual)
+    np.testing.assert_array_equal(whole.intercept_, on_demand.intercept_)
+    assert whole.status_ == "converged" and certify_fit(whole, X, y).violation <= 1.25e-3  # as float32 tells
+
+
+def test_time_that_ends_before_all_kernel_values_are_there(monkeypatch) -> None:
+    monkeypatch.setattr(many, "WHOLE", 10_000)
+    X, y = make_classification(1200, 400, n_informative=10, n_classes=4, class_sep=0.1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = SVC(kernel="linear", max_time=1e-6, tol=1e-6).fit(X, y)
+    assert model.status_ == "max_time"
+    assert certify_fit(model, X, y).primal == pytest.approx(model.objective_, rel=1e-6)
+
+
 def test_a_warm_start_is_where_the_last_fit_ended(classes) -> None:
     X, y = classes
     model = SVC(warm_start=True, tol=1e-6).fit(X, y)
