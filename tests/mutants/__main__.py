@@ -2,6 +2,7 @@
 
     python tests/mutants problem decomposition --count 25 --seed 1     # so many changes per room, drawn at random
     python tests/mutants --named                                       # those that once went unnoticed (named.py)
+    python tests/mutants --native kernel linear --count 10             # of rooms of the C++ core, each compiled
 
 A change is killed when a test fails or hangs. The copy is in a temporary folder; no source is touched.
 """
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -25,7 +27,8 @@ import pytest
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy comes: children are forked
 sys.path.insert(0, str(Path(__file__).parent))
-from named import NAMED
+import native
+from named import NAMED, NATIVE
 from operators import Mutant, changes, mutant
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +37,7 @@ LIBRARIES = (
     "numpy", "scipy.sparse", "scipy.optimize", "scipy.linalg", "sklearn.svm", "sklearn.pipeline", "sklearn.datasets",
     "sklearn.model_selection", "sklearn.utils.estimator_checks", "hypothesis", "joblib", "tqdm.auto", "pandas",
 )  # fmt: skip
-HANG = 120  # seconds for one test: then it hangs, which is noticed
+HANG = 120  # seconds for one test: then it hangs, which is noticed (MAXMARGIN_HANG: others, for a busy machine)
 # Tests that should notice, the quick ones first: the run ends with the first that fails.
 TESTS = {
     "problem": ["unit/test_formulations.py", "unit/test_certificates.py", "unit/test_bad_input.py",
@@ -60,6 +63,23 @@ TESTS = {
                "property/test_linear_one_norm.py", "property/test_linear_fuzz.py"],
     "data": ["unit/test_libsvm_format.py", "unit/test_data_files.py", "unit/test_data_properties.py"],
 }  # fmt: skip
+NATIVE_TESTS = {
+    "base": ["unit/test_many_rows.py", "unit/test_threads.py", "unit/test_kernel_values.py"],
+    "kernel": ["unit/test_kernel_values.py", "unit/test_far_pairs.py", "unit/test_mostly_zero.py", "unit/test_prediction.py",
+               "unit/test_single_rows.py", "property/test_one_row_or_batch.py", "property/test_exact.py"],
+    "decomposition": ["unit/test_kept_rows.py", "unit/test_together.py", "unit/test_working_set.py", "unit/test_solve_qp.py",
+                      "unit/test_exact_ends.py", "property/test_inner_solvers.py", "property/test_stopped_runs.py",
+                      "property/test_exact.py"],
+    "linear": ["unit/test_linear_core.py", "unit/test_many_rows.py", "unit/test_linear_search.py",
+               "unit/test_reduced_problem.py", "property/test_ocas_certificate.py",
+               "property/test_crammer_singer_certificate.py", "property/test_linear_one_norm.py"],
+    "budget": ["unit/test_budget_rules.py", "unit/test_budget_merging.py", "unit/test_budget_sgd.py",
+               "property/test_budget_properties.py", "property/test_budget_contract.py"],
+    "divide": ["unit/test_divide.py", "property/test_divide_theorems.py", "unit/test_dc.py"],
+    "data": ["unit/test_libsvm_format.py", "unit/test_data_files.py", "unit/test_data_properties.py"],
+}  # fmt: skip
+
+
 def core() -> str:
     """The compiled module: the one asked for, or the installed one."""
     if "MAXMARGIN_CORE" in os.environ:
@@ -75,7 +95,8 @@ def noticed(change: Mutant, tests: list[str], limit: float) -> str:
         shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
         for module in Path(os.environ["MAXMARGIN_CORE"]).parent.glob("*.so"):
             (copy / module.name).symlink_to(module)
-        (copy / change.path).write_text(change.source)
+        if not change.path.endswith(".hpp"):  # one of the core is in its module
+            (copy / change.path).write_text(change.source)
         said = Path(folder) / "said"
         child = os.fork()  # with all that tests import but the package, which takes longer than many of them
         if child == 0:
@@ -107,7 +128,8 @@ def _tested(folder: str, said: Path, tests: list[str]) -> int:
         import maxmargin
 
         assert str(maxmargin.__file__).startswith(folder)
-        options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", f"--rootdir={ROOT}", f"--timeout={HANG}"]
+        hang = os.environ.get("MAXMARGIN_HANG", HANG)
+        options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", f"--rootdir={ROOT}", f"--timeout={hang}"]
         return int(pytest.main([*options, *(str(ROOT / "tests" / name) for name in tests)]))
     except BaseException as error:
         print(f"{type(error).__name__}: {error}", flush=True)
@@ -126,10 +148,11 @@ def drawn(room: str, count: int, seed: int) -> list[Mutant]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rooms", nargs="*", choices=[*TESTS, []], help="folders of the package")
+    parser.add_argument("rooms", nargs="*", choices=[*(TESTS | NATIVE_TESTS), []], help="folders of the package")
     parser.add_argument("--count", type=int, default=25)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--named", action="store_true", help="the changes of named.py instead")
+    parser.add_argument("--native", action="store_true", help="changes of the C++ core, whose rooms these are")
     parser.add_argument("--limit", type=float, default=900.0, help="seconds for the tests of one change")
     parser.add_argument("--tests", nargs="*", help="of tests/, instead of those named for the room")
     parser.add_argument("--only", type=int, nargs="*", help="numbers of the changes to try")
@@ -137,12 +160,21 @@ def main() -> int:
     os.environ["MAXMARGIN_CORE"] = core()
     for library in LIBRARIES:
         importlib.import_module(library)
-    rooms = asked.rooms or list(TESTS)
-    todo = named(rooms) if asked.named else {room: drawn(room, asked.count, asked.seed) for room in rooms}
+    tests_of = NATIVE_TESTS if asked.native else TESTS
+    rooms = asked.rooms or list(tests_of)
+    draw = partial(native.drawn, ROOT / "native") if asked.native else drawn
+    todo = named(rooms, asked.native) if asked.named else {room: draw(room, asked.count, asked.seed) for room in rooms}
+    with tempfile.TemporaryDirectory() as folder:
+        return tried(todo, asked, native.Build(ROOT, Path(folder)) if asked.native else None, tests_of)
+
+
+def tried(todo: dict[str, list[Mutant]], asked: argparse.Namespace, build: native.Build | None,
+          tests_of: dict[str, list[str]]) -> int:
+    """Each change on the tests of its room: 1 if any survived."""
     survivors = 0
     for room in todo:
         same = Mutant("__init__.py", 1, "", "", (PACKAGE / "__init__.py").read_text())
-        tests = asked.tests or TESTS[room]
+        tests = asked.tests or tests_of[room]
         if by := noticed(same, tests, asked.limit):
             raise SystemExit(f"the tests of {room} fail without any change: {by}")
         killed = tried = 0
@@ -150,6 +182,11 @@ def main() -> int:
             if asked.only and k not in asked.only:
                 continue
             begun = time.time()
+            if build is not None:
+                module = build.module(change)
+                if module is None:
+                    continue
+                os.environ["MAXMARGIN_CORE"] = str(module)
             by = noticed(change, tests, asked.limit)
             tried, killed = tried + 1, killed + bool(by)
             print(f"{room} {k:3d} {time.time() - begun:4.0f} s  {change}\n      {by or 'SURVIVED'}", flush=True)
@@ -158,10 +195,10 @@ def main() -> int:
     return min(survivors, 1)
 
 
-def named(rooms: list[str]) -> dict[str, list[Mutant]]:
+def named(rooms: list[str], of_core: bool) -> dict[str, list[Mutant]]:
     out: dict[str, list[Mutant]] = {}
-    for room, path, before, after in (row for row in NAMED if row[0] in rooms):
-        source = (PACKAGE / path).read_text()
+    for room, path, before, after in (row for row in (NATIVE if of_core else NAMED) if row[0] in rooms):
+        source = ((ROOT / "native" if of_core else PACKAGE) / path).read_text()
         if source.count(before) != 1:
             raise SystemExit(f"{path} has {source.count(before)} times {before!r}: bring named.py up to date")
         line = source[: source.index(before)].count("\n") + 1

@@ -28,3 +28,16 @@ NAMED: list[tuple[str, str, str, str]] = [
     ("decomposition", "decomposition/state.py", "0.5 * self.coef @ self.f)", "0.5 * self.coef @ self.f * (1 + 1e-9))"),
     ("problem", "problem/certificates.py", "np.minimum(upper, alpha.max(initial=0.0))", "upper"),
 ]  # fmt: skip
+
+# Of the core: (room, file, text, instead).
+NATIVE: list[tuple[str, str, str, str]] = [
+    # the last, smaller slice of a loop is lost
+    ("base", "base/threads.hpp", "  threading::share((count + size - 1) / size, threads, one);\n}\n\n// The same with",
+     "  threading::share(std::max<index_t>(1, count / size), threads, one);\n}\n\n// The same with"),
+    ("base", "base/threads.hpp", "out((count + size - 1) / size);", "out(std::max<index_t>(1, count / size));"),
+    # losses without the weights of the samples
+    ("linear", "linear/search.hpp", "loss += weight[i] * loss_of(kind, 1 - m[i]);", "loss += loss_of(kind, 1 - m[i]);"),
+    # boxes that seem farther apart than they are
+    ("kernel", "kernel/boxes.hpp", "T(-2 * kFar<T> + 1)", "T(-kFar<T> + 1)"),
+    ("kernel", "kernel/boxes.hpp", "gap * gap : Vec<T>{}", "gap * gap * T(2) : Vec<T>{}"),
+]  # fmt: skip
