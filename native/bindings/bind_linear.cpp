@@ -146,17 +146,19 @@ std::tuple<index_t, double, double, double, index_t> descent_step(const Matrix& 
   return {e.active, e.largest, e.smallest, e.moved, e.steps};
 }
 
-double one_norm_step(const Matrix& z, InOut<index_t> features, index_t count, Doubles curve, Doubles penalty,
-                     Doubles most_bend, InOut<double> w, InOut<double> u, InOut<double> violation, std::uint64_t seed) {
+std::tuple<index_t, double, index_t> one_norm_step(const Matrix& z, InOut<index_t> features, index_t count, bool fresh,
+                                                   Doubles curve, Doubles penalty, Doubles most_bend, InOut<double> w,
+                                                   InOut<double> u, std::uint64_t seed) {
   const std::size_t d = std::size_t(rows(z)), n = std::size_t(cols(z));
   need(curve.shape(0) == n && u.shape(0) == n && penalty.shape(0) == d && most_bend.shape(0) == d && w.shape(0) == d &&
-           0 <= count && count <= index_t(features.shape(0)) && count <= index_t(violation.shape(0)),
+           0 <= count && count <= index_t(features.shape(0)),
        "one_norm_epoch: shapes do not match");
   for (index_t k = 0; k < count; ++k)
     need(0 <= features.data()[k] && features.data()[k] < index_t(d), "one_norm_epoch: features must be rows of z");
   nb::gil_scoped_release release;
-  return one_norm_epoch(z, features.data(), count, curve.data(), penalty.data(), most_bend.data(), w.data(), u.data(),
-                        violation.data(), seed);
+  const OneNormEpoch e = one_norm_epoch(z, features.data(), count, fresh, curve.data(), penalty.data(), most_bend.data(),
+                                        w.data(), u.data(), seed);
+  return {e.left, e.largest, e.reads};
 }
 
 void norms_step(const Matrix& x, InOut<double> out, int threads) {
@@ -290,10 +292,10 @@ void bind_linear(nb::module_& m) {
         "beta"_a.noconvert(),
         "beta = argmax of C b'beta - C^2/2 beta'G beta, beta >= 0, sum <= 1, balance beta = 0, from a feasible beta; "
         "returns the intercepts. Cuts have the sizes given, the value that of level.");
-  m.def("one_norm_epoch", &one_norm_step, "z"_a, "features"_a.noconvert(), "count"_a, "curve"_a, "penalty"_a,
-        "most_bend"_a, "w"_a.noconvert(), "u"_a.noconvert(), "violation"_a.noconvert(), "seed"_a,
-        "One epoch of coordinate descent under the 1-norm over features[:count] (rows of z), which it shuffles; their "
-        "violations. Returns the largest.");
+  m.def("one_norm_epoch", &one_norm_step, "z"_a, "features"_a.noconvert(), "count"_a, "fresh"_a, "curve"_a, "penalty"_a,
+        "most_bend"_a, "w"_a.noconvert(), "u"_a.noconvert(), "seed"_a,
+        "One epoch of coordinate descent under the 1-norm over features[:count] (rows of z): shuffled if fresh, else those "
+        "that rest at 0 leave. (features left, largest violation, entries read).");
   m.def("descent_epoch", &descent_step, "x"_a, "active"_a.noconvert(), "count"_a, "sign"_a, "target"_a, "upper"_a,
         "diag"_a, "norms"_a, "bias"_a, "offset"_a, "above"_a, "below"_a, "alpha"_a.noconvert(), "w"_a.noconvert(), "seed"_a,
         "One epoch of dual coordinate descent over the samples active[:count], with one hinge each, or two; targets: empty "

@@ -12,8 +12,9 @@ optimum. Rounding is allowed for as in `rounding`.
 
 One turn: all derivatives (a pass over X by features), the bound, and a working set, the weights that are not 0 and the
 features that violate most; epochs of coordinate descent over it (`native/linear/one_norm.hpp`) until they violate a third of
-what they did; Newton steps for the weights that are not 0, their signs held. Working sets and a gap as in Massias et al.
-(ICML 2018). Stops at a relative gap of tol. X is copied once, by features.
+what they did, extrapolated every few epochs (Bertrand & Massias, AISTATS 2021); where that does not happen soon, and they
+cost no more than the epochs, Newton steps for the weights that are not 0, their signs held. Working sets and a gap as in
+Massias et al. (ICML 2018). Stops at a relative gap of tol. X is copied once, by features.
 """
 
 from __future__ import annotations
@@ -34,11 +35,13 @@ from maxmargin.linear.rounding import UNIT, FloatArray, gamma
 from maxmargin.problem.certificates import CertificateError
 from maxmargin.runtime import Status, Turn, settled
 
-EPOCHS = 10       # of coordinate descent per turn, at most: a turn's pass over all features costs about one
+EPOCHS = 20       # of coordinate descent per turn, at most: a turn's pass over all features costs about one
+LEAST = 6         # epochs before a Newton step: an extrapolation, and one to see what it did
+WINDOW = 5        # differences of epochs that an extrapolation combines
 CALM = 0.3        # of the largest violation at the start of a turn, at which its epochs end
 SPREAD = 2        # violating features that join, in units of the weights that are not 0,
 FEWEST = 100      # and at least
-DENSE = 2500      # weights beyond which no Newton step is tried
+DENSE = 5000      # weights beyond which no Newton step is tried: their matrix would take 200 MB
 STEPS = 8         # of Newton's method per turn, at most, each of which must take
 PAYS = 0.1        # of the gap that is left
 AT_REST = 12      # turns without progress after which float64 has no more to give
@@ -59,7 +62,9 @@ class OneNorm:
         self._curve = 2 * problem.C * problem.weight
         self._penalty = np.ones(problem.size)
         self._penalty[problem.free] = 0.0
-        squares = self._by_feature.multiply(self._by_feature) if sp.issparse(self._by_feature) else self._by_feature**2
+        by_feature, sparse = self._by_feature, sp.issparse(self._by_feature)
+        self._stored = np.diff(by_feature.indptr) if sparse else np.full(problem.size, problem.n)
+        squares = by_feature.multiply(by_feature) if sparse else by_feature**2
         self._most = np.asarray(squares @ self._curve, dtype=np.float64).ravel()
         assert problem.extent is not None
         self._largest = np.append(problem.extent.columns, problem.bias)[: problem.size]
@@ -93,9 +98,10 @@ class OneNorm:
             if rest == AT_REST // 2:
                 yield from self._fresh_margins()
             clock.start()
-            yield from self._descend(grad)
+            slow = yield from self._descend(grad)
             clock.lap("descent")
-            self._newton()
+            if slow:
+                yield from self._newton()
             self._keep(self.w, self.u)
             clock.lap("newton")
 
@@ -186,8 +192,27 @@ class OneNorm:
         yield from self.problem.outputs(self.w, m)
         self.u = 1 - m
 
-    def _descend(self, grad: FloatArray) -> Generator[None, None, None]:
-        """Coordinate descent over the working set."""
+    def _descend(self, grad: FloatArray) -> Generator[None, None, bool]:
+        """Epochs of coordinate descent over the working set, extrapolated as they go; whether Newton steps should follow."""
+        features, largest = self._working_set(grad)
+        points = Extrapolation(self, features.copy())
+        count, fresh, spent = len(features), True, 0
+        for epoch in range(EPOCHS):
+            count, seen, reads = _core.one_norm_epoch(
+                self._matrix, features, count, fresh, self._curve, self._penalty, self._most, self.w, self.u,
+                self._seed + self._epochs,
+            )
+            fresh, spent, self._epochs = False, spent + reads, self._epochs + 1
+            yield
+            if seen <= CALM * largest or not count:
+                return False
+            points.add()
+            if epoch + 1 >= LEAST and spent >= self._price():
+                return True
+        return False
+
+    def _working_set(self, grad: FloatArray) -> tuple[NDArray[np.int64], float]:
+        """The weights that are not 0 and the features that violate most; the largest violation."""
         w, penalty = self.w, self._penalty
         at_zero = np.maximum(np.abs(grad) - penalty, 0.0)
         violation = np.where(w == 0, at_zero, np.abs(grad + np.sign(w) * penalty))
@@ -197,37 +222,35 @@ class OneNorm:
         joining = np.flatnonzero((violation > 0) & ~held)
         if len(joining) > most:
             joining = joining[np.argpartition(-violation[joining], most)[:most]]
-        features = np.ascontiguousarray(np.concatenate([np.flatnonzero(held), joining]), dtype=np.int64)
-        goal, left = CALM * float(violation.max(initial=0.0)), np.empty(len(features))
-        for _ in range(EPOCHS):
-            count = len(features)
-            largest = _core.one_norm_epoch(
-                self._matrix, features, count, self._curve, penalty, self._most, w, self.u, left, self._seed + self._epochs
-            )
-            self._epochs += 1
-            yield
-            if largest <= goal:
-                break
-            features = features[(left[:count] > 0) | (w[features] != 0)]
-            if not len(features):
-                break
+        features = np.concatenate([np.flatnonzero(held), joining]).astype(np.int64)
+        return features, float(violation.max(initial=0.0))
 
-    def _newton(self) -> None:
+    def _newton(self) -> Generator[None, None, None]:
         """Newton steps for the weights that are not 0, as long as they pay: they end what descent does slowly."""
         now = self.value(self.w, self.u)
         for _ in range(STEPS):
-            before, now = now, self._newton_step(now)
+            before, now = now, (yield from self._newton_step(now))
             if before - now < PAYS * (before - self.lower):
                 return
 
-    def _newton_step(self, now: float) -> float:
+    def _price(self) -> float:
+        """Of a Newton step, in entries that epochs read in the same time."""
+        support = np.flatnonzero((self.w != 0) | (self._penalty == 0))
+        count, near = len(support), max(1, int(np.count_nonzero(self.u > 0)))
+        if not 0 < count <= DENSE:
+            return np.inf
+        stored = float(self._stored[support].sum())
+        pairs = (stored * near / self.problem.n) ** 2 / near  # of entries of a sample, for samples of equal length
+        return min(pairs, near * count * count / 32) + count**3 / 48 + count * count + 8 * stored
+
+    def _newton_step(self, now: float) -> Generator[None, None, float]:
         """One of them, which may take weights to 0 but not beyond; the value there, or `now` where nothing is better."""
         support = np.flatnonzero((self.w != 0) | (self._penalty == 0))
         near = np.flatnonzero(self.u > 0)
-        if not 0 < len(support) <= DENSE or not len(near):
+        if not len(support) or not len(near):
             return now
-        some, old, penalised = self._by_feature[support], self.w[support], self._penalty[support] > 0
-        step = self._newton_direction(some, near, old, self._penalty[support] * np.sign(old))
+        old, penalised = self.w[support], self._penalty[support] > 0
+        step = self._newton_direction(support, near)
         if step is None:
             return now
         crossing = penalised & (old * (old + step) < 0)
@@ -235,33 +258,80 @@ class OneNorm:
         for part in (1.0, *(ends[[len(ends) // 2, len(ends) // 8, 0]] if len(ends) else (0.5, 0.2, 0.05))):
             new = old + part * step
             new[penalised & (new * old <= 0)] = 0.0
-            u = self.u - np.asarray(some.T @ (new - old), dtype=np.float64).ravel()
-            w = self.w.copy()
+            w, m = self.w.copy(), np.empty(self.problem.n)
             w[support] = new
-            value = self.value(w, u)
+            yield from self.problem.outputs(w, m)
+            value = self.value(w, 1 - m)
             if value < now:
-                self.w, self.u = w, u
+                self.w, self.u = w, 1 - m
                 return value
         return now
 
-    def _newton_direction(
-        self, some: Any, near: NDArray[np.int64], old: FloatArray, pull: FloatArray
-    ) -> FloatArray | None:
-        """−H⁻¹·gradient of the rows `some` of features over the samples that have a loss; None where it has none."""
-        root = np.sqrt(self._curve[near])
-        scaled = _columns(some, near, root)
-        product = scaled @ scaled.T
-        H = np.asarray(product.toarray() if sp.issparse(product) else product, dtype=np.float64)
+    def _newton_direction(self, support: NDArray[np.int64], near: NDArray[np.int64]) -> FloatArray | None:
+        """−H⁻¹·gradient of some features over the samples that have a loss; None where it has none."""
+        problem, old = self.problem, self.w[support]
+        pull = self._penalty[support] * np.sign(old)
+        H = self._curvature(support, near)
         # Where the loss is flat (features that add up to a constant) the signs alone would send weights to infinity: damped,
         # each moves by about its own size, and less and less so as the gap closes.
         damping = np.divide(min(1.0, self.relative_gap), np.abs(old), out=np.zeros(len(old)), where=pull != 0)
         H[np.diag_indices(len(H))] += damping + 1e-12 * H.diagonal().max()
-        grad = pull - np.asarray(scaled @ (root * self.u[near])).ravel()
+        grad = pull - problem.C * self._sums(2 * problem.weight * np.maximum(self.u, 0.0))[support]
         try:
-            step: FloatArray = -sl.cho_solve(sl.cho_factor(H, lower=True, overwrite_a=True), grad)
-        except np.linalg.LinAlgError:
+            step: FloatArray = -sl.cho_solve(sl.cho_factor(H.T, lower=True, overwrite_a=True), grad)
+        except (np.linalg.LinAlgError, ValueError):
             return None
         return step if np.isfinite(step).all() else None
+
+    def _curvature(self, support: NDArray[np.int64], near: NDArray[np.int64]) -> FloatArray:
+        """The upper triangle of Σ curve_i x_i x_iᵀ over some samples, for some features."""
+        problem, size = self.problem, self.problem.size
+        if size <= 2 * len(support):  # the samples as they are: choosing features would cost more than it saves
+            H = np.zeros((size, size))
+            _core.linear_gram(problem.matrix, near, self._curve[near], problem.bias, True, H, problem.threads)
+            return H[np.ix_(support, support)]
+        some, H = self._by_feature[support], np.zeros((len(support), len(support)))
+        by_sample = some.T.tocsr() if sp.issparse(some) else np.ascontiguousarray(some.T)
+        _core.linear_gram(as_matrix(by_sample), near, self._curve[near], 0.0, True, H, problem.threads)
+        return H
+
+
+class Extrapolation:
+    """Anderson's: where epochs in one order are heading, as the combination of the last ones whose steps cancel most."""
+
+    def __init__(self, solver: OneNorm, features: NDArray[np.int64]) -> None:
+        self._solver, self._features = solver, features
+        self._points: list[tuple[FloatArray, FloatArray]] = []
+        self.add()
+
+    def add(self) -> None:
+        """Take note of the present point; after WINDOW epochs, move on to where they lead if that is better."""
+        solver, features = self._solver, self._features
+        self._points.append((solver.w[features], solver.u.copy()))
+        if len(self._points) <= WINDOW:
+            return
+        points, penalty = np.array([w for w, _ in self._points]), solver._penalty[features]
+        share = self._shares(np.diff(points, axis=0))
+        if share is not None:
+            w, u = share @ points[1:], share @ np.array([u for _, u in self._points[1:]])
+            curve = solver._curve
+            here = float(penalty @ np.abs(points[-1])) + 0.5 * float(curve @ np.square(np.maximum(solver.u, 0.0)))
+            there = float(penalty @ np.abs(w)) + 0.5 * float(curve @ np.square(np.maximum(u, 0.0)))
+            if there < here:
+                solver.w[features], solver.u = w, u
+        self._points = [(solver.w[features], solver.u.copy())]
+
+    @staticmethod
+    def _shares(differences: FloatArray) -> FloatArray | None:
+        """Shares that add up to 1 and make Σ share_k difference_k small; None where rounding decides."""
+        product = differences @ differences.T
+        product[np.diag_indices(WINDOW)] += 1e-8 * np.trace(product)
+        try:
+            share = sl.solve(product, np.ones(WINDOW), assume_a="pos")
+        except (np.linalg.LinAlgError, ValueError):
+            return None
+        total = float(share.sum())
+        return share / total if np.isfinite(total) and total > 0 else None
 
 
 def _transposed(problem: LinearProblem) -> Any:
@@ -280,9 +350,3 @@ def _transposed(problem: LinearProblem) -> Any:
     if problem.bias:
         out[-1] = problem.bias * sign
     return out
-
-
-def _columns(rows: Any, which: NDArray[np.int64], scale: FloatArray) -> Any:
-    """Columns of a matrix, each times a number, in float64."""
-    some = rows[:, which]
-    return some.multiply(scale).tocsr() if sp.issparse(some) else some * scale
