@@ -27,6 +27,7 @@ class LinearResult(Result):
     w: FloatArray = field(default_factory=lambda: np.empty(0))
     lower: float = 0.0
     cuts: list[Cuts] = field(default_factory=list)  # of each problem
+    duals: list[FloatArray | None] = field(default_factory=list)  # of each problem, for a fit to some of its samples
 
 
 class Clock:
@@ -73,11 +74,13 @@ class Certified:
     """What every linear solver keeps: the best point with its margins, its objective, and the cuts with their bound."""
 
     def __init__(
-        self, problem: LinearProblem, tol: float, known: Cuts | None = None, start: FloatArray | None = None
+        self, problem: LinearProblem, tol: float, known: Cuts | None = None, start: FloatArray | None = None,
+        duals: FloatArray | None = None,
     ) -> None:
         self.problem = problem
         self.tol = tol
         self.start = self._unjudged = start
+        self.given = None if duals is None else problem.feasible(duals)
         self.bundle = Bundle(problem, known)
         self.bounds = problem.bounds
         self.clock = Clock()
@@ -172,6 +175,23 @@ class Certified:
             offset, size = self.problem.offset(alpha, mass, curve)
             self.bundle.add(total.cut(offset, mass, size))
 
+    def seed_duals(self) -> Generator[None, None, tuple[FloatArray, Sum]]:
+        """The cut of the duals given, which one sum over their rows makes; without any, of none: (duals, their sum)."""
+        problem, total = self.problem, Sum(self.problem)
+        if self.given is None:
+            return np.zeros(problem.hinges), total
+        alpha = self.given
+        yield from total.renew(alpha)
+        mass = float(alpha.sum())
+        offset, size = problem.offset(alpha, mass, problem.curve(alpha))
+        self.bound(total.cut(offset, mass, size))
+        self.clock.lap("cutting plane")
+        return alpha, total
+
+    def duals(self) -> FloatArray | None:
+        """The last duals, per hinge and unit of C: for a fit to some of the same samples. None: there are none."""
+        return None
+
     def bound(self, cut: Cut) -> None:
         """Raise the lower bound by one more cut: alone, or with a free intercept together with the others."""
         if self.problem.free_intercept:
@@ -259,4 +279,5 @@ class Certified:
             status=settled(status, self.relative_gap, self.tol), objective=self.objective, gap=self.gap,
             violation=self.relative_gap, n_support=self.problem.support(self.best.m, self.tol),
             timings={**self.clock.seconds, **counts}, w=self.best.w, lower=self.bundle.lower, cuts=[self.bundle.kept()],
+            duals=[self.duals()],
         )

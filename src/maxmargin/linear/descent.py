@@ -133,10 +133,11 @@ class Descent(Certified):
 
     def __init__(
         self, problem: LinearProblem, tol: float, *, seed: int = 0, known: Cuts | None = None,
-        start: FloatArray | None = None, patience: float = np.inf,
+        start: FloatArray | None = None, patience: float = np.inf, duals: FloatArray | None = None,
     ) -> None:
-        super().__init__(problem, tol, known, start)
+        super().__init__(problem, tol, known, start, duals)
         self._seed = seed
+        self._dual: Coordinates | None = None
         self.patience = patience  # turns after which cutting planes take over
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
@@ -144,8 +145,18 @@ class Descent(Certified):
             yield self.turn(step=0.0)
             return None
         self.seed_cuts()
-        dual = Coordinates(self.problem, self._seed)
+        alpha, total = yield from self.seed_duals()
+        dual = self._duals_of()
+        dual.place(alpha, total, 0.0 if self.start is None else float(self.start[-1]))
         return (yield from self.rounds(dual, np.arange(self.problem.n)))
+
+    def duals(self) -> FloatArray | None:
+        return None if self._dual is None else self._dual.alpha / self.problem.C
+
+    def _duals_of(self) -> Coordinates:
+        if self._dual is None:
+            self._dual = Coordinates(self.problem, self._seed)
+        return self._dual
 
     def rounds(self, dual: Coordinates, active: NDArray[np.int64]) -> Generator[Turn | None, None, Status | None]:
         """Epochs over the active rows, then a pass for the certificate and the next active rows."""

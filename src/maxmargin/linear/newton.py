@@ -39,6 +39,7 @@ from maxmargin.runtime import Status, Turn
 START = 0.5       # first rounding: wide enough that most rows bend the loss at w = 0
 SAMPLED = 32      # rows per feature of the sample that finds a start: fewer are no guide to the rest
 ROUGH = 0.06      # rounding at which the sample has told what it can
+WARM = 0.02       # rounding to begin with at a point that was given: of another C or of most of the samples
 FALL = 0.3        # h falls by at most this factor per turn
 NEAR = 0.015      # rows with this part of the largest slope (|u| < 8h) have their duals polished
 EASY = 0.05       # violation after a polish that shows coordinate descent to be quick here: it takes over
@@ -55,12 +56,12 @@ class Newton(Descent):
         self.h = START if problem.loss == "hinge" else 0.0
         self.rough = rough
         self._random = np.random.default_rng(seed)
-        self._dual: Coordinates | None = None
         self._penalty = np.ones(problem.size)
         if problem.free_intercept:
             self._penalty[-1] = 0.0
         self._directions = Directions(problem, self._penalty, self._random)
         self._wide = self._directions.wide and not rough
+        self._alpha: FloatArray | None = None
         self._promised, self._promise = np.zeros(0), Sum(problem)  # duals of the path and their cut
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
@@ -69,15 +70,20 @@ class Newton(Descent):
             if (yield from self.judge_start()):
                 yield self.turn(step=0.0, rounding=self.h)
                 return None
-            yield from self._sample()
+            if self.best.w.any():  # the point given, and its margins are known
+                self.start, self.h = self.best.w, min(self.h, WARM)
+            else:
+                yield from self._sample()
         clock.start()
         self.seed_cuts()
         w = np.zeros(problem.size) if self.start is None else self.start
         m, q = problem.zeros(), np.empty(problem.hinges)
-        if w.any():
+        if w is self.best.w:
+            m[:] = self.best.m
+        elif w.any():
             yield from problem.outputs(w, m)
         alpha, total = np.zeros(problem.hinges), Sum(problem)
-        a = total.a
+        self._alpha, a = alpha, total.a
         path: FloatArray | None = None
         step, rest, best = 0.0, 0, np.inf
         for count in itertools.count(1):
@@ -130,6 +136,9 @@ class Newton(Descent):
             self._tighten(step, -0.5 * float(grad @ p), rounding)
         return None
 
+    def duals(self) -> FloatArray | None:
+        return self._alpha if self._dual is None else super().duals()
+
     def _sample(self) -> Generator[None, None, None]:
         """Start at the rough solution for a random part of the rows, when that is much cheaper than the whole."""
         problem = self.problem
@@ -140,10 +149,10 @@ class Newton(Descent):
         part = problem.subset(np.sort(self._random.choice(weighty, min(rows, len(weighty)), replace=False)))
         if len(np.unique(part.sign)) < 2:
             return
-        first = Newton(part, 1e-2, rough=True, seed=self._seed, start=self.start)
+        first = Newton(part, 1e-2, rough=True, seed=self._seed)
         for _ in first.turns():
             yield
-        self.h = first.h if self.start is None else min(first.h, ROUGH)  # a warm one may be done at once
+        self.h = first.h
         self.start = first.best.w
         self.clock.seconds["sample"] = sum(first.clock.seconds.values())
 
@@ -171,11 +180,6 @@ class Newton(Descent):
         if self.rough or self.problem.loss != "hinge" or step < 0.1:
             return False
         return rounding < max(10 * self.tol, 1e-2) * self.objective and not self.certified
-
-    def _duals_of(self) -> Coordinates:
-        if self._dual is None:
-            self._dual = Coordinates(self.problem, self._seed)
-        return self._dual
 
     def _polish(self, alpha: FloatArray, total: Sum, found: Duals, w: FloatArray) -> Generator[None, None, float]:
         """Coordinate descent over the band, for a quarter of a pass in reads, raises the bound; the violation left."""

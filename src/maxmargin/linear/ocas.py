@@ -32,9 +32,9 @@ class Ocas(Certified):
 
     def __init__(
         self, problem: LinearProblem, tol: float, *, optimised: bool = True, mix: float = 0.1,
-        known: Cuts | None = None, start: FloatArray | None = None,
+        known: Cuts | None = None, start: FloatArray | None = None, duals: FloatArray | None = None,
     ) -> None:
-        super().__init__(problem, tol, known, start)
+        super().__init__(problem, tol, known, start, duals)
         self.optimised = optimised
         self.mix = mix if optimised else 1.0
         self._alpha, self._sum = np.zeros(problem.hinges), Sum(problem)  # of the last cut
@@ -46,6 +46,8 @@ class Ocas(Certified):
             return None
         reduced, margins = self.best.w, self.best.m.copy()
         self.seed_cuts()
+        self._alpha, self._sum = yield from self.seed_duals()
+        self._store_cut()
         last, stuck = (np.inf, -np.inf), 0
         if self.bundle.count:
             reduced = self.bundle.solve()
@@ -68,6 +70,9 @@ class Ocas(Certified):
             if stuck >= 30:
                 return Status.STALLED
             clock.start()
+
+    def duals(self) -> FloatArray | None:
+        return self._alpha
 
     def _step(self, w: FloatArray, m: FloatArray) -> float:
         """Changes 1 and 2, or for CPA: w_t itself when it is better."""

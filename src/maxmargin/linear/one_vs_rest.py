@@ -40,4 +40,5 @@ class OneVsRest:
             status=whole.status, objective=whole.objective, gap=whole.gap, violation=whole.violation,
             n_support=whole.n_support, problems=len(parts), timings=whole.timings, w=np.array([part.w for part in parts]),
             lower=sum(part.lower for part in parts), cuts=[cuts for part in parts for cuts in part.cuts],
+            duals=[duals for part in parts for duals in part.duals],
         )  # fmt: skip

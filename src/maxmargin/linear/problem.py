@@ -231,6 +231,18 @@ class LinearProblem:
         # A shift is two sums of numbers up to 3 + |shift|, rounded (the estimator measures targets in units of their size).
         return mass - float(alpha @ self.shift) - curve, float(alpha @ (4 + 2 * np.abs(self.shift))) + abs(curve)
 
+    def feasible(self, duals: FloatArray) -> FloatArray:
+        """Duals of other weights as they are allowed here: at most the weight (squared hinge: any, but none without)."""
+        most = self.weight if self.loss == "hinge" else np.where(self.weight > 0, np.inf, 0.0)
+        return np.clip(duals, 0.0, most)
+
+    def curve(self, alpha: FloatArray) -> float:
+        """Σ alpha_i² / (4 weight_i), what the squared hinge takes from the offset of a cut; 0 for the hinge."""
+        if self.loss == "hinge":
+            return 0.0
+        some = np.flatnonzero(alpha)
+        return float((alpha[some] ** 2 / (4 * self.weight[some])).sum())
+
     def add(self, a: FloatArray, rows: NDArray[np.int64], delta: FloatArray) -> Generator[None, None, int]:
         """a ← a − Σ delta_i x̃_i: move a cut by the duals that changed. Returns the additions a term may go through."""
         step, depth = self.rows_per_call(), 0
