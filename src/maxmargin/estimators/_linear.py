@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,7 +33,16 @@ from maxmargin.runtime import Control, Result, Status, thread_count
 SMALL = 500  # rows up to which equal samples are merged: there it costs nothing and makes weights exact to the bit
 NOTHING = np.empty(0)
 
-Memory = dict[int, tuple[Any, Any]]  # problem: (cuts or None, point)
+
+class Past(NamedTuple):
+    """What an earlier fit leaves for one problem: its cuts, if they are of the same samples; its point; its duals."""
+
+    cuts: Any = None
+    start: Any = None
+    duals: Any = None
+
+
+Memory = dict[int, Past]
 L = TypeVar("L", bound="LinearMachine")
 
 
@@ -90,7 +99,7 @@ class LinearMachine(Machine):
             if result.status is Status.INTERRUPTED:
                 fitted = ascending[: k + 1]
                 return [model for model in models if model in fitted]
-            memory = dict(enumerate(zip_longest(result.cuts, np.atleast_2d(result.w))))  # joint: all in one
+            memory = remembered(result)
         return models
 
     def fit_file(
@@ -176,7 +185,7 @@ class LinearMachine(Machine):
         if self.fit_intercept:
             shift = 0.0 if data.centre is None else coef @ data.centre
             points = np.hstack([coef, ((self.intercept_ + shift - data.level) / self._scaling)[:, None]])
-        return dict(enumerate(zip_longest(cuts if same else [], points.astype(np.float64))))
+        return {k: Past(*past) for k, past in enumerate(zip_longest(cuts if same else [], points.astype(np.float64)))}
 
     def _fingerprint(self, data: Samples) -> str:
         """Cuts may be reused only where all that they depend on is the same: loss, intercept, samples, targets, weights.
@@ -227,6 +236,12 @@ class LinearMachine(Machine):
         for k, (w, b) in enumerate(zip(coef, self.intercept_)):
             _core.linear_outputs(matrix, np.ascontiguousarray(w), float(b), ones, NOTHING, 0, X.shape[0], out[k], threads)
         return out
+
+
+def remembered(result: LinearResult) -> Memory:
+    """What a fit leaves for another one of the same samples, with any C. A joint problem has all of it in one."""
+    parts = zip_longest(result.cuts, np.atleast_2d(result.w), result.duals)
+    return {k: Past(*past) for k, past in enumerate(parts)}
 
 
 class Samples:

@@ -16,7 +16,7 @@ from maxmargin.estimators._base import (
     check_number,
 )
 from maxmargin.estimators._labelled import Labelled
-from maxmargin.estimators._linear import LinearMachine, Memory, Samples
+from maxmargin.estimators._linear import LinearMachine, Memory, Past, Samples
 from maxmargin.linear import CrammerSinger, LinearProblem, LinearResult, OneNorm, OneVsRest, Scaled, make
 from maxmargin.runtime import thread_count
 
@@ -207,9 +207,9 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         seed = self._seed
         joint = self._joint
         if count > 2 and joint:
-            points = [start for _, start in memory.values()]
+            points = [past.start for past in memory.values()]
             return CrammerSinger(
-                self._problem(data, 0), data.target, count, self.tol, seed=seed, known=memory.get(0, (None, None))[0],
+                self._problem(data, 0), data.target, count, self.tol, seed=seed, known=memory.get(0, Past()).cuts,
                 start=np.concatenate(points) if points else None,
             )
         threads = thread_count(self.n_jobs)
@@ -219,10 +219,10 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         def build(k: int) -> Any:
             problem = self._problem(data, k if count > 2 else 1, threads // workers)
             problem.C *= 2 if joint else 1
-            known, start = memory.get(k, (None, None))
+            known, start, duals = memory.get(k, Past())
             if self.penalty == "l1" and not joint:
                 return OneNorm(problem, self.tol, seed=seed, start=start)
-            return make(problem, self.tol, self.solver, seed=seed, known=known, start=start)
+            return make(problem, self.tol, self.solver, seed=seed, known=known, start=start, duals=duals)
 
         if count == 2:
             return Scaled(build(0), 0.5) if joint else build(0)
@@ -366,9 +366,10 @@ class LinearSVR(RegressorMixin, LinearMachine):
             penalised=not self._free, threads=thread_count(self.n_jobs), centre=data.centre, extent=data.extent,
             shift=np.concatenate([tube - target, tube + target]), level=data.level / unit,
         )
-        known, start = memory.get(0, (None, None))
+        known, start, duals = memory.get(0, Past())
         start = None if start is None else start / unit
-        return Scaled(make(problem, self.tol, self.solver, seed=self._seed, known=known, start=start), unit * unit, unit)
+        solver = make(problem, self.tol, self.solver, seed=self._seed, known=known, start=start, duals=duals)
+        return Scaled(solver, unit * unit, unit)
 
     def _attributes(self, result: LinearResult, data: Samples) -> dict[str, Any]:
         attributes = super()._attributes(result, data)
