@@ -4,6 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import LinearSVC, LinearSVR
+from maxmargin.selection import LinearSVCCV, LinearSVRCV
 
 
 @parametrize_with_checks(
@@ -14,6 +15,8 @@ from maxmargin import LinearSVC, LinearSVR
         LinearSVC(multi_class="crammer_singer", tol=1e-3),
         LinearSVR(),
         LinearSVR(loss="squared_epsilon_insensitive", intercept_scaling=None, epsilon=0.1),
+        LinearSVCCV(Cs=3, cv=3),
+        LinearSVRCV(Cs=3, cv=3),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

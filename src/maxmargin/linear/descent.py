@@ -148,7 +148,7 @@ class Descent(Certified):
         alpha, total = yield from self.seed_duals()
         dual = self._duals_of()
         dual.place(alpha, total, 0.0 if self.start is None else float(self.start[-1]))
-        return (yield from self.rounds(dual, np.arange(self.problem.n)))
+        return (yield from self.rounds(dual, self.problem.weighty()))
 
     def duals(self) -> FloatArray | None:
         return None if self._dual is None else self._dual.alpha / self.problem.C
@@ -186,7 +186,7 @@ class Descent(Certified):
                 return (yield from self.at_rest())
             goal = max(min(goal, 0.2 * spread), 1e-13)
             u = 1.0 - m
-            idle = ((dual.alpha <= 0) & (u < -spread)) | ((dual.alpha >= dual.upper) & (u > spread))
+            idle = ((dual.alpha <= 0) & (u < -spread)) | ((dual.alpha >= dual.upper) & (u > spread)) | (dual.upper <= 0)
             active = np.flatnonzero(~idle.reshape(-1, problem.n).all(axis=0))
         return None
 

@@ -106,7 +106,7 @@ class Newton(Descent):
                 clock.lap("polish")
                 easy = spread <= EASY and problem.shift is None  # errors of regression may be far smaller than its targets
                 if (easy or rest >= 4) and not problem.free_intercept:
-                    return (yield from self.rounds(self._duals_of(), np.arange(problem.n)))
+                    return (yield from self.rounds(self._duals_of(), problem.weighty()))
             carried = not self.best.settled
             done = yield from self.report(step=step, rounding=self.h)
             if done or (self.rough and self.h <= ROUGH and step >= 0.5):
@@ -145,7 +145,7 @@ class Newton(Descent):
         rows = max(problem.n // 16, SAMPLED * problem.size)
         if rows > problem.n // 4:
             return
-        weighty = np.flatnonzero(problem.weight[: problem.n])
+        weighty = problem.weighty()
         part = problem.subset(np.sort(self._random.choice(weighty, min(rows, len(weighty)), replace=False)))
         if len(np.unique(part.sign)) < 2:
             return
@@ -185,7 +185,8 @@ class Newton(Descent):
         """Coordinate descent over the band, for a quarter of a pass in reads, raises the bound; the violation left."""
         problem, dual = self.problem, self._duals_of()
         dual.place(alpha, total, float(w[-1]))
-        near = found.band[4 * self.h * found.slope >= NEAR * problem.weight[found.band]]
+        weight = problem.weight[found.band]
+        near = found.band[(4 * self.h * found.slope >= NEAR * weight) & (weight > 0)]
         rows, _ = problem.per_sample(near, np.ones(len(near)))
         spread = yield from dual.descend(rows, 0.25 * problem.n, 1e-3)
         self.bound((yield from self.proven(dual)))

@@ -168,6 +168,10 @@ class LinearProblem:
         shift = None if self.shift is None else self.shift[some]
         return replace(self, X=self.X[rows], sign=self.sign[some], weight=weight, shift=shift, C=self.C * scale)
 
+    def weighty(self) -> NDArray[np.int64]:
+        """The samples that count: the dual of any other is 0, whatever its margin says."""
+        return np.flatnonzero(self.weight[: self.n])
+
     def samples(self, hinges: NDArray[np.int64]) -> NDArray[np.int64]:
         """The sample of each of these hinges."""
         return hinges if self.hinges == self.n else np.where(hinges >= self.n, hinges - self.n, hinges)
