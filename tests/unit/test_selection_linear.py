@@ -164,7 +164,8 @@ def test_ctrl_c_ends_the_search_and_not_the_refit() -> None:
 def test_bad_parameters_are_named() -> None:
     X, y = samples(60)
     for options, word in (
-        ({"Cs": []}, "Cs"), ({"Cs": [0.0]}, "C="), ({"Cs": 0}, "Cs"), ({"search": "all"}, "search"), ({"loss": "log"}, "loss"),
+        ({"Cs": []}, "Cs"), ({"Cs": [0.0]}, "C="), ({"Cs": 0}, "Cs"), ({"search": "all"}, "search"),
+        ({"loss": "log"}, "loss"),
         ({"cv": 1}, "k-fold"), ({"scoring": "no such"}, "scoring"), ({"refit": 2}, "refit"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=word):

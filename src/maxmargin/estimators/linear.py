@@ -219,10 +219,12 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         def build(k: int) -> Any:
             problem = self._problem(data, k if count > 2 else 1, threads // workers)
             problem.C *= 2 if joint else 1
-            known, start, duals = memory.get(k, Past())
+            past = memory.get(k, Past())
             if self.penalty == "l1" and not joint:
-                return OneNorm(problem, self.tol, seed=seed, start=start)
-            return make(problem, self.tol, self.solver, seed=seed, known=known, start=start, duals=duals)
+                return OneNorm(problem, self.tol, seed=seed, start=past.start)
+            return make(
+                problem, self.tol, self.solver, seed=seed, known=past.cuts, start=past.start, duals=past.duals
+            )
 
         if count == 2:
             return Scaled(build(0), 0.5) if joint else build(0)
@@ -366,9 +368,9 @@ class LinearSVR(RegressorMixin, LinearMachine):
             penalised=not self._free, threads=thread_count(self.n_jobs), centre=data.centre, extent=data.extent,
             shift=np.concatenate([tube - target, tube + target]), level=data.level / unit,
         )
-        known, start, duals = memory.get(0, Past())
-        start = None if start is None else start / unit
-        solver = make(problem, self.tol, self.solver, seed=self._seed, known=known, start=start, duals=duals)
+        past = memory.get(0, Past())
+        start = None if past.start is None else past.start / unit
+        solver = make(problem, self.tol, self.solver, seed=self._seed, known=past.cuts, start=start, duals=past.duals)
         return Scaled(solver, unit * unit, unit)
 
     def _attributes(self, result: LinearResult, data: Samples) -> dict[str, Any]:

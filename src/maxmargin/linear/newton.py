@@ -30,7 +30,7 @@ import numpy as np
 from maxmargin import _core
 from maxmargin.linear import line_search
 from maxmargin.linear.bundle import Cuts
-from maxmargin.linear.descent import Coordinates, Descent
+from maxmargin.linear.descent import Descent
 from maxmargin.linear.direction import Directions
 from maxmargin.linear.problem import Duals, LinearProblem, Sum
 from maxmargin.linear.rounding import FloatArray

@@ -2,13 +2,13 @@
 
     R_k(w) = Σ weight_i loss(m_i) over the rows of fold k.     What carries over, and why it changes no answer:
 
-    C to C, same fold      every cut. R_k(w) ≥ ⟨a, w⟩ + b says nothing of C, so it bounds the objective of every C from below.
+    C to C, same fold      every cut. R_k(w) ≥ ⟨a, w⟩ + b says nothing of C, so it bounds every C's objective from below.
                            w as a starting point; the duals as a point where dual coordinate descent begins.
-    fold to fold, same C   no cut as it is: R_k is the whole risk less that of the rows left out, so a cut of one fold's risk
-                           need not bound another's. But a cut is Σ alpha_i (1 − m_i) over rows, and any 0 ≤ alpha_i ≤ weight_i
-                           make one. The duals of the rows that both folds have, 0 for the others: one sum over rows, and it
-                           is a cut of the new fold. (Squared hinge: Σ alpha_i (1 − m_i) − alpha_i² / 4 weight_i, any alpha.)
-                           w as a starting point.
+    fold to fold, same C   no cut as it is: R_k is the whole risk less that of the rows left out, so a cut of one fold's
+                           risk need not bound another's. But a cut is Σ alpha_i (1 − m_i) over rows, and any
+                           0 ≤ alpha_i ≤ weight_i make one. The duals of the rows that both folds have, 0 for the
+                           others: one sum over rows, and it is a cut of the new fold. (Squared hinge: any alpha ≥ 0,
+                           Σ alpha_i (1 − m_i) − alpha_i² / 4 weight_i.) w as a starting point.
 
 A fold is all rows with weight 0 for those left out: X, its largest values and its centre are those of all folds, no row is
 copied. Every cell ends by its own certificate, a bound on its own objective, wherever it began.
