@@ -128,6 +128,34 @@ double search_step(Doubles m, Doubles q, Doubles weight, double quad, double lin
   return hinge_search(m.data(), q.data(), weight.data(), quad, lin, index_t(m.shape(0)), threads);
 }
 
+double hinge_slope_step(Doubles m, Doubles q, Doubles weight, int threads) {
+  need(q.shape(0) == m.shape(0) && weight.shape(0) == m.shape(0), "hinge_slope: shapes do not match");
+  nb::gil_scoped_release release;
+  return hinge_slope(m.data(), q.data(), weight.data(), index_t(m.shape(0)), threads);
+}
+
+auto hinge_rises_step(Doubles m, Doubles q, Doubles weight, double low, double high, int threads) {
+  need(q.shape(0) == m.shape(0) && weight.shape(0) == m.shape(0), "hinge_rises: shapes do not match");
+  std::vector<double> rise;
+  {
+    nb::gil_scoped_release release;
+    rise = hinge_rises(Buckets(low, high), m.data(), q.data(), weight.data(), index_t(m.shape(0)), threads);
+  }
+  return to_numpy(rise);
+}
+
+auto hinge_bucket_step(Doubles m, Doubles q, Doubles weight, double low, double high, int bucket, int threads) {
+  need(q.shape(0) == m.shape(0) && weight.shape(0) == m.shape(0), "hinge_bucket: shapes do not match");
+  std::vector<double> at, jump;
+  {
+    nb::gil_scoped_release release;
+    for (const Hinge& hinge : hinges_of(Buckets(low, high), bucket, m.data(), q.data(), weight.data(),
+                                        index_t(m.shape(0)), threads))
+      at.push_back(hinge.at), jump.push_back(hinge.jump);
+  }
+  return std::make_pair(to_numpy(at), to_numpy(jump));
+}
+
 std::tuple<index_t, double, double, double, index_t> descent_step(const Matrix& x, InOut<index_t> active, index_t count,
                                                                   Doubles sign, Doubles target, Doubles upper,
                                                                   Doubles diag, Doubles norms, double bias,
@@ -274,6 +302,12 @@ void bind_linear(nb::module_& m) {
         "m += k*q; the risk there.");
   m.def("hinge_search", &search_step, "m"_a, "q"_a, "weight"_a, "quad"_a, "lin"_a, "threads"_a,
         "argmin over k >= 0 of quad/2 k^2 + lin k + sum of weight * max(0, 1 - m - k q), exactly.");
+  m.def("hinge_slope", &hinge_slope_step, "m"_a, "q"_a, "weight"_a, "threads"_a,
+        "Minus the derivative of that sum just right of k = 0. With the next two: hinge_search over many processes.");
+  m.def("hinge_rises", &hinge_rises_step, "m"_a, "q"_a, "weight"_a, "low"_a, "high"_a, "threads"_a,
+        "By how much the derivative rises in each of 512 parts of [low, high), beyond them, and elsewhere.");
+  m.def("hinge_bucket", &hinge_bucket_step, "m"_a, "q"_a, "weight"_a, "low"_a, "high"_a, "bucket"_a, "threads"_a,
+        "Where the hinges of one of those parts are, and by how much the derivative rises at each.");
   m.def("joint_outputs", &joint_outputs_step, "x"_a, "w"_a, "shift"_a, "begin"_a, "end"_a, "out"_a.noconvert(),
         "threads"_a, "out[i, c] = <x_i, w_c> + shift_c for begin <= i < end.");
   m.def("joint_add", &joint_add_step, "x"_a, "rows"_a, "coef"_a, "starts"_a, "sum"_a.noconvert(), "threads"_a,

@@ -171,16 +171,9 @@ struct Buckets {
   }
 };
 
-// argmin over k >= 0 of  ½ quad k² + lin k + Σ weight_i * max(0, 1 - m_i - k q_i),  exactly, in expected O(n).
-//
-// The derivative is quad * k + lin + a step function that rises by weight_i |q_i| at k_i = (1 - m_i) / q_i.
-// A histogram over [low, high) finds the bucket in which the derivative changes sign; only the hinges of that bucket
-// are then split at their median until the crossing is known to lie at a hinge (a jump) or between two (a ramp).
-inline double hinge_search(const double* m, const double* q, const double* weight, double quad, double lin, index_t n,
-                           int threads) {
-  const index_t slice = margin_slice(n);
-  double slope = lin;  // derivative just right of `low`, the quadratic term apart
-  slope -= sum_slices(n, slice, threads, [&](index_t begin, index_t end) {
+// The slope at k = 0 (just right of it) of -Σ weight_i * max(0, 1 - m_i - k q_i).
+inline double hinge_slope(const double* m, const double* q, const double* weight, index_t n, int threads) {
+  return sum_slices(n, margin_slice(n), threads, [&](index_t begin, index_t end) {
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (index_t i = begin; i < end; ++i) {
@@ -189,21 +182,53 @@ inline double hinge_search(const double* m, const double* q, const double* weigh
     }
     return sum;
   });
+}
+
+// By how much the derivative rises in each bucket (and beyond the last; the rows without a hinge there come at the end).
+inline std::vector<double> hinge_rises(const Buckets& buckets, const double* m, const double* q, const double* weight,
+                                       index_t n, int threads) {
+  std::vector<double> rise(Buckets::count + 2, 0.0);
+  add_parts(map_slices(n, margin_slice(n), threads,
+                       [&](index_t begin, index_t end) {
+                         // Two of each, so that neighbours do not wait for each other.
+                         std::vector<double> two(2 * (Buckets::count + 2), 0.0), one(Buckets::count + 2);
+                         buckets.each(m, q, begin, end, [&](index_t i, int bucket) {
+                           two[2 * bucket + (i & 1)] += weight[i] * std::fabs(q[i]);
+                         });
+                         for (int b = 0; b < Buckets::count + 2; ++b) one[b] = two[2 * b] + two[2 * b + 1];
+                         return one;
+                       }),
+            rise.data());
+  return rise;
+}
+
+// The hinges of bucket b, in the order of the rows.
+inline std::vector<Hinge> hinges_of(const Buckets& buckets, int b, const double* m, const double* q,
+                                    const double* weight, index_t n, int threads) {
+  std::vector<Hinge> part;
+  for (const auto& some : map_slices(n, margin_slice(n), threads, [&](index_t begin, index_t end) {
+         std::vector<Hinge> mine;
+         buckets.each(m, q, begin, end, [&](index_t i, int bucket) {
+           if (bucket == b) mine.push_back({(1 - m[i]) / q[i], weight[i] * std::fabs(q[i])});
+         });
+         return mine;
+       }))
+    part.insert(part.end(), some.begin(), some.end());
+  return part;
+}
+
+// argmin over k >= 0 of  ½ quad k² + lin k + Σ weight_i * max(0, 1 - m_i - k q_i),  exactly, in expected O(n).
+//
+// The derivative is quad * k + lin + a step function that rises by weight_i |q_i| at k_i = (1 - m_i) / q_i.
+// A histogram over [low, high) finds the bucket in which the derivative changes sign; only the hinges of that bucket
+// are then split at their median until the crossing is known to lie at a hinge (a jump) or between two (a ramp).
+inline double hinge_search(const double* m, const double* q, const double* weight, double quad, double lin, index_t n,
+                           int threads) {
+  double slope = lin - hinge_slope(m, q, weight, n, threads);  // just right of `low`, the quadratic term apart
   if (slope >= 0) return 0;
   for (double low = 0, high = 2;; low = high, high *= 8) {
     const Buckets buckets(low, high);
-    std::vector<double> rise(Buckets::count + 2, 0.0);
-    add_parts(map_slices(n, slice, threads,
-                         [&](index_t begin, index_t end) {
-                           // Two of each, so that neighbours do not wait for each other.
-                           std::vector<double> two(2 * (Buckets::count + 2), 0.0), one(Buckets::count + 2);
-                           buckets.each(m, q, begin, end, [&](index_t i, int bucket) {
-                             two[2 * bucket + (i & 1)] += weight[i] * std::fabs(q[i]);
-                           });
-                           for (int b = 0; b < Buckets::count + 2; ++b) one[b] = two[2 * b] + two[2 * b + 1];
-                           return one;
-                         }),
-              rise.data());
+    const std::vector<double> rise = hinge_rises(buckets, m, q, weight, n, threads);
     int b = 0;
     double before = slope;  // step part of the derivative left of bucket b
     for (; b < Buckets::count; ++b) {
@@ -215,15 +240,7 @@ inline double hinge_search(const double* m, const double* q, const double* weigh
       slope = before;
       continue;
     }
-    std::vector<Hinge> part;  // the hinges of bucket b
-    for (const auto& some : map_slices(n, slice, threads, [&](index_t begin, index_t end) {
-           std::vector<Hinge> mine;
-           buckets.each(m, q, begin, end, [&](index_t i, int bucket) {
-             if (bucket == b) mine.push_back({(1 - m[i]) / q[i], weight[i] * std::fabs(q[i])});
-           });
-           return mine;
-         }))
-      part.insert(part.end(), some.begin(), some.end());
+    std::vector<Hinge> part = hinges_of(buckets, b, m, q, weight, n, threads);
     auto first = part.begin(), last = part.end();
     while (first != last) {
       auto mid = first + (last - first) / 2;

@@ -326,6 +326,21 @@ def hinge_search(m: Annotated[NDArray[numpy.float64], dict(shape=(None,), order=
     argmin over k >= 0 of quad/2 k^2 + lin k + sum of weight * max(0, 1 - m - k q), exactly.
     """
 
+def hinge_slope(m: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> float:
+    """
+    Minus the derivative of that sum just right of k = 0. With the next two: hinge_search over many processes.
+    """
+
+def hinge_rises(m: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """
+    By how much the derivative rises in each of 512 parts of [low, high), beyond them, and elsewhere.
+    """
+
+def hinge_bucket(m: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, high: float, bucket: int, threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+    """
+    Where the hinges of one of those parts are, and by how much the derivative rises at each.
+    """
+
 def joint_outputs(x: Matrix, w: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], begin: int, end: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
     """out[i, c] = <x_i, w_c> + shift_c for begin <= i < end."""
 

@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "dask": SOLVERS | BASE | {"estimators"},
     "models": SOLVERS | BASE | {"estimators", "selection"},
     "selection": SOLVERS | BASE | {"estimators"},
+    "spmd": SOLVERS | BASE | {"estimators", "cli", "models"},
     "estimators": SOLVERS | BASE,
     "decomposition": BASE,
     "divide": BASE | {"decomposition"},

@@ -40,7 +40,7 @@ class PartitionedProblem(LinearProblem):
         self.passes += 1
         self.pass_seconds += time.perf_counter() - start
 
-    def add(self, a: FloatArray, rows: IntArray, delta: FloatArray) -> Generator[None, None, int]:
+    def add(self, a: FloatArray, rows: IntArray, delta: FloatArray) -> Generator[None, None, tuple[int, float]]:
         if (np.diff(rows) < 0).any():
             order = np.argsort(rows, kind="stable")
             rows, delta = rows[order], delta[order]
@@ -53,7 +53,7 @@ class PartitionedProblem(LinearProblem):
             total += part
         a[: self.d] -= total
         depth = max((deep for _, deep in parts), default=0) + len(parts)
-        return max(depth, self.add_bias(a, delta))
+        return max(depth, self.add_bias(a, delta)), float(np.abs(delta).sum())
 
 
 def block_outputs(block: Any, w: FloatArray, shift: float) -> FloatArray:

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin import _core
+from maxmargin.runtime.comm import ALONE, Comm
 
 # Kernel values from stored entries take as long as from dense rows at a share of nonzeros of about a half, and half as
 # long at 0.3, for 64 to 784 features alike. A look at some hundred rows tells the share well enough.
@@ -29,6 +30,8 @@ def as_matrix(x: Any) -> _core.Matrix:
             wide = np.promote_types(indices.dtype, indptr.dtype)
             indices, indptr = indices.astype(wide, copy=False), indptr.astype(wide, copy=False)
         return _core.Matrix.csr(x.data, indices, indptr, x.shape[1])
+    if not x.shape[0]:  # NumPy gives an array without values any strides
+        return as_matrix(sp.csr_matrix(x))
     return _core.Matrix.dense(x)
 
 
@@ -73,21 +76,32 @@ def compacted(x: Any, threads: int) -> Any:
     return x if held is None else held
 
 
-def far_centre(x: Any) -> NDArray[np.floating] | None:
+def far_centre(x: Any, comm: Comm = ALONE) -> NDArray[np.floating] | None:
     """The mean of dense samples that are far from 0 compared with their spread, else None. By a look at some rows.
 
     In the type of x, and 0 for columns that are not far themselves: x − centre is then exact wherever the two are within
-    a factor of 2, and else rounded as x itself is. A memory map stays what it is.
+    a factor of 2, and else rounded as x itself is. A memory map stays what it is. Of the samples of all ranks.
     """
-    if sp.issparse(x) or _mapped(x):
+    if sp.issparse(x):
         return None
-    far = _FAR if x.shape[0] >= x.shape[1] else _FAR_IF_WIDE
-    some = x[:: max(1, len(x) // _LOOKED_AT)].astype(np.float64)
+    rows, mapped = comm.allreduce(np.array([len(x), _mapped(x)])).tolist()
+    if mapped:
+        return None
+    some = x[:: max(1, rows // _LOOKED_AT)].astype(np.float64)
+    if comm.size > 1:
+        found: NDArray[np.floating] | None = comm.bcast(_centre(np.concatenate(comm.allgather(some)), rows, x.dtype))
+        return found
+    return _centre(some, rows, x.dtype)
+
+
+def _centre(some: NDArray[np.float64], rows: int, dtype: Any) -> NDArray[np.floating] | None:
+    """From `some` of so many rows."""
+    far = _FAR if rows >= some.shape[1] else _FAR_IF_WIDE
     with np.errstate(over="ignore", invalid="ignore"):
         mean, spread = some.mean(axis=0), some.std(axis=0)
         if not 0 < far * np.linalg.norm(spread) < np.linalg.norm(mean):
             return None
-    centre: NDArray[np.floating] = np.where(np.abs(mean) > far * spread, mean, 0.0).astype(x.dtype)
+    centre: NDArray[np.floating] = np.where(np.abs(mean) > far * spread, mean, 0.0).astype(dtype)
     return centre
 
 

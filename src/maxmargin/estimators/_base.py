@@ -25,7 +25,8 @@ from sklearn.utils.validation import validate_data
 
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._summary import html_line
-from maxmargin.runtime import Control, Result, Status, deferred_interrupt
+from maxmargin.runtime import Comm, Control, Result, Status, deferred_interrupt
+from maxmargin.runtime.comm import ALONE
 
 FloatArray = NDArray[np.float64]
 VERSION = version("maxmargin")
@@ -79,6 +80,7 @@ class Machine(BaseEstimator):
     callback: Callable[[dict[str, float]], Any] | None
     tol: float
     _warns = True  # of a fit that did not converge
+    _comm: Comm = ALONE  # the ranks that share the fit (maxmargin.spmd)
 
     @transactional
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
@@ -120,7 +122,8 @@ class Machine(BaseEstimator):
             raise ValueError(f"callback={self.callback!r} must be callable with one dict, or None")
         if not isinstance(self.verbose, (numbers.Integral, np.bool_)) or self.verbose < 0:
             raise ValueError(f"verbose={self.verbose!r} must be True, False or a whole number: larger says more")
-        return Control(self.max_time, self.max_iter, self.verbose, self.callback, type(self).__name__)
+        shown = self.verbose if self._comm.rank == 0 else 0
+        return Control(self.max_time, self.max_iter, shown, self.callback, type(self).__name__, comm=self._comm)
 
     def _publish(self, result: Result, **attributes: Any) -> None:
         """Set the fitted attributes, then warn of what the user must know."""

@@ -7,6 +7,8 @@
     class_weight            factors per class. "balanced" counts rows by their weights. A dict may leave classes out, which
                             have 1, or name classes that are absent, but not both: that is a misspelt name.
     targets of regression   finite numbers in one column.
+
+Where several ranks share a fit, each has some of the rows; all of this is then said of the rows of all ranks together.
 """
 
 from __future__ import annotations
@@ -18,6 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin
 from sklearn.utils.multiclass import check_classification_targets
+
+from maxmargin.runtime import Comm, together
+from maxmargin.runtime.comm import ALONE
+from maxmargin.runtime.together import known_to_all
 
 FloatArray = NDArray[np.float64]
 
@@ -41,19 +47,25 @@ class Labelled:
 
         With balanced=False the machine applies `class_weight` itself.
         """
+        comm: Comm = machine._comm
         if isinstance(machine, OutlierMixin):
             X = machine._check_X(X)
-            weight = row_weights(X.shape[0], sample_weight)
+            weight = row_weights(X.shape[0], sample_weight, comm)
             return cls(X, np.zeros(X.shape[0]), weight, np.empty(0), np.empty(0))
-        required(machine, y)
+        with together(comm):
+            required(machine, y)
         if not isinstance(machine, ClassifierMixin):
             X, y = machine._check_X(X, y, y_numeric=True)
-            weight = row_weights(X.shape[0], sample_weight)
+            weight = row_weights(X.shape[0], sample_weight, comm)
             return cls(X, np.ascontiguousarray(y, np.float64), weight, np.empty(0), np.empty(0))
         X, y = machine._check_X(X, y)
-        weight = row_weights(X.shape[0], sample_weight)
-        classes, code = encoded_classes(np.asarray(y), weight)
-        factors = class_weights(machine.class_weight, classes, code, weight) if balanced else np.ones(len(classes))
+        weight = row_weights(X.shape[0], sample_weight, comm)
+        classes, code = encoded_classes(np.asarray(y), weight, comm)
+        factors = np.ones(len(classes))
+        if balanced:
+            counted = weight_per_class(classes, code, weight, comm) if machine.class_weight == "balanced" else None
+            with together(comm):
+                factors = class_weights(machine.class_weight, classes, counted)
         return cls(X, code.astype(np.float64), weight, classes, factors)
 
     @property
@@ -73,8 +85,19 @@ def required(machine: BaseEstimator, y: Any) -> None:
         raise ValueError(f"{type(machine).__name__} requires y to be passed, but the target y is None")
 
 
-def row_weights(n: int, sample_weight: ArrayLike | None) -> FloatArray:
+def row_weights(n: int, sample_weight: ArrayLike | None, comm: Comm = ALONE) -> FloatArray:
     """One float64 weight per row, 0 for those that do not count; ones when none are given."""
+    with together(comm):
+        weight = _given_weights(n, sample_weight)
+    if not comm.allreduce(np.array((weight > 0).any(), np.int64), "max"):
+        raise known_to_all(ValueError(
+            "Invalid input - all samples have zero or negative weights. Such rows do not count: weigh one positively "
+            "(of no rows any nu is infeasible)"
+        ))
+    return np.maximum(weight, 0.0)
+
+
+def _given_weights(n: int, sample_weight: ArrayLike | None) -> FloatArray:
     if sample_weight is None:
         return np.ones(n)
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -87,49 +110,62 @@ def row_weights(n: int, sample_weight: ArrayLike | None) -> FloatArray:
         )
     if not np.isfinite(weight).all():
         raise ValueError("sample_weight contains NaN or infinity: give finite weights, or drop those rows")
-    if not (weight > 0).any():
-        raise ValueError(
-            "Invalid input - all samples have zero or negative weights. Such rows do not count: weigh one positively "
-            "(of no rows any nu is infeasible)"
-        )
-    return np.maximum(weight, 0.0)
+    return weight
 
 
-def encoded_classes(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def encoded_classes(y: NDArray[Any], weight: FloatArray, comm: Comm = ALONE) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """The classes of the rows that count, sorted, and the number of each row's (−1 where it is absent)."""
     whole = y.ndim == 1 and y.dtype.kind in "biu"  # always classes: scikit-learn's look at them takes a small fit's time
-    if not whole:
-        check_classification_targets(y)
-    classes, code = np.unique(y, return_inverse=True)
-    code = code.ravel()
-    if whole and 2 * len(classes) > len(y):
-        check_classification_targets(y)  # warns that these may be numbers
+    with together(comm):
+        if not whole and len(y):
+            check_classification_targets(y)
+        classes, code = np.unique(y, return_inverse=True)
+        code = code.ravel()
+        if whole and 2 * len(classes) > len(y) and comm.size == 1:
+            check_classification_targets(y)  # warns that these may be numbers
+    if comm.size > 1:
+        classes, code = _of_all_ranks(classes, code, comm)
     if len(classes) < 2:
-        raise ValueError(
+        raise known_to_all(ValueError(
             f"The number of classes has to be greater than one; got {len(classes)} class: y is {classes.tolist()} throughout"
-        )
-    present = np.bincount(code, weights=weight > 0) > 0
+        ))
+    present = comm.allreduce(np.bincount(code[weight > 0], minlength=len(classes))) > 0
     if present.sum() < 2:
-        raise ValueError(
+        raise known_to_all(ValueError(
             f"Invalid input - all samples with positive weights belong to the same class, {classes[present].tolist()}: "
             "weigh one of another class positively (for NuSVC any specified nu is infeasible with one class)"
-        )
+        ))
     if not present.all():
         code = np.where(present, np.cumsum(present) - 1, -1)[code]
     return classes[present], code
 
 
-def class_weights(
-    class_weight: Any, classes: NDArray[Any], code: NDArray[np.intp], weight: FloatArray
-) -> FloatArray:
-    """One factor per class: 1, the user's dict, or 'balanced' by the weighted class frequencies."""
+def _of_all_ranks(classes: NDArray[Any], code: NDArray[np.intp], comm: Comm) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The classes of all ranks, and this rank's rows by their numbers."""
+    each = [one for one in comm.share(classes) if len(one)]
+    kinds = {"a number" if one.dtype.kind in "biuf" else "no number" for one in each}
+    if len(kinds) > 1:
+        raise known_to_all(ValueError(
+            "y has labels that are numbers on some ranks and others on other ranks: give all ranks labels of one kind"
+        ))
+    union = np.unique(np.concatenate(each)) if each else classes
+    return union, np.searchsorted(union, classes)[code] if len(code) else code
+
+
+def weight_per_class(classes: NDArray[Any], code: NDArray[np.intp], weight: FloatArray, comm: Comm = ALONE) -> FloatArray:
+    """Of the rows that count."""
+    counts = weight > 0
+    mine: FloatArray = np.bincount(code[counts], weights=weight[counts], minlength=len(classes)).astype(np.float64)
+    return comm.allreduce(mine)
+
+
+def class_weights(class_weight: Any, classes: NDArray[Any], mass: FloatArray | None = None) -> FloatArray:
+    """One factor per class: 1, the user's dict, or 'balanced' by the weights of the classes, `mass`."""
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str):
-        if class_weight != "balanced":
+        if class_weight != "balanced" or mass is None:
             raise ValueError(f"class_weight={class_weight!r} is unknown: give 'balanced', a dict or None")
-        counts = weight > 0
-        mass = np.bincount(code[counts], weights=weight[counts], minlength=len(classes))
         present = mass > 0  # not all are in one chunk of a stream
         return np.where(present, mass.sum() / (present.sum() * np.where(present, mass, 1.0)), 1.0)
     if not isinstance(class_weight, dict):

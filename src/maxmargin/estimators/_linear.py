@@ -27,8 +27,10 @@ from maxmargin.estimators._base import (
     check_number,
 )
 from maxmargin.estimators._labelled import Labelled
-from maxmargin.linear import SOLVERS, Extent, LinearResult, OneVsRest, drive, intercept_of
-from maxmargin.runtime import Control, Result, Status, thread_count
+from maxmargin.linear import SOLVERS, Extent, LinearProblem, LinearResult, OneVsRest, drive, intercept_of
+from maxmargin.linear.over_ranks import extent_of_all
+from maxmargin.runtime import Comm, Control, Result, Status, thread_count
+from maxmargin.runtime.comm import ALONE
 
 SMALL = 500  # rows up to which equal samples are merged: there it costs nothing and makes weights exact to the bit
 NOTHING = np.empty(0)
@@ -59,6 +61,7 @@ class LinearMachine(Machine):
     random_state: Any
     coef_: Any  # an array, or after sparsify a CSR matrix
     intercept_: FloatArray
+    _problem_type: Any = LinearProblem
 
     def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
         samples = self._data(data)
@@ -162,14 +165,14 @@ class LinearMachine(Machine):
     def _data(self, given: Labelled) -> Samples:
         """Samples in the form that the solvers take."""
         data = self._read(given)
-        if data.X.shape[0] <= SMALL:
+        if data.X.shape[0] <= SMALL and self._comm.size == 1:
             data.merge()
         self._measure(data)
         if self._free:  # a free intercept makes up for any shift
-            data.move_near_zero()
+            data.move_near_zero(self._comm)
         threads = thread_count(self.n_jobs)
         data.X = compacted(data.X, threads)
-        data.extent = Extent.of(as_matrix(data.X), data.X.shape[1], threads)
+        data.extent = extent_of_all(Extent.of(as_matrix(data.X), data.X.shape[1], threads), self._comm)
         return data
 
     def _recall(self, data: Samples) -> Memory:
@@ -267,13 +270,13 @@ class Samples:
         self.X, self.target = X[first], target[first]
         self.weight = np.array([weight[group].sum() for group in groups])
 
-    def move_near_zero(self) -> None:
+    def move_near_zero(self, comm: Comm = ALONE) -> None:
         """Samples far from 0 leave intercept and weights almost undetermined: solve around their mean, on a copy.
 
         In float32 only where that loses nothing: a certificate is for the samples as they are. In float64 what is
         lost is within the allowance for rounding.
         """
-        centre = far_centre(self.X)
+        centre = far_centre(self.X, comm)
         if centre is None:
             return
         less = self.X - centre

@@ -18,9 +18,11 @@ from maxmargin.estimators._base import (
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._linear import LinearMachine, Memory, Past, Samples
 from maxmargin.linear import CrammerSinger, LinearProblem, LinearResult, OneNorm, OneVsRest, Scaled, make
-from maxmargin.runtime import thread_count
+from maxmargin.runtime import Comm, thread_count
+from maxmargin.runtime.comm import ALONE
 
 PENALTIES = ("l2", "l1")
+TELLING = 1000  # values by which a rank tells where the middle of its own lies
 SIDE_BY_SIDE = 1 << 20  # stored values of X from which classes gain by running at once; below, Python is the limit
 
 
@@ -166,8 +168,6 @@ class LinearSVC(ClassifierMixin, LinearMachine):
                 "cutting planes only; use solver='auto' or 'ocas'"
             )
 
-    _problem_type: type[LinearProblem] = LinearProblem
-
     def _check_combination(self) -> None:
         """Refuse what scikit-learn refuses, in its words, and a solver that "l1" has not."""
         one_norm, hinge, dual = self.penalty == "l1", self.loss == "hinge", self.dual
@@ -188,11 +188,12 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         return self.multi_class == "crammer_singer"
 
     def _problem(self, data: Samples, positive: int, threads: int | None = None) -> LinearProblem:
-        return self._problem_type(
+        problem: LinearProblem = self._problem_type(
             data.X, np.where(data.target == positive, 1.0, -1.0), data.weight, float(self.C),
             loss="hinge" if self._joint else self.loss, bias=self._scaling if self.fit_intercept else 0.0,
             penalised=not self._free, threads=threads or thread_count(self.n_jobs), centre=data.centre, extent=data.extent,
         )
+        return problem
 
     def _read(self, given: Labelled) -> Samples:
         X, labels, weight = given.X, given.code, given.effective
@@ -214,7 +215,8 @@ class LinearSVC(ClassifierMixin, LinearMachine):
             )
         threads = thread_count(self.n_jobs)
         stored = data.X.nnz if sp.issparse(data.X) else data.X.size
-        workers = min(threads, count) if count > 2 and stored >= SIDE_BY_SIDE else 1
+        at_once = count > 2 and stored >= SIDE_BY_SIDE and self._comm.size == 1  # ranks must do one thing after the other
+        workers = min(threads, count) if at_once else 1
 
         def build(k: int) -> Any:
             problem = self._problem(data, k if count > 2 else 1, threads // workers)
@@ -348,13 +350,15 @@ class LinearSVR(RegressorMixin, LinearMachine):
         return Samples(given.X, given.target, given.weight)
 
     def _measure(self, data: Samples) -> None:
-        counted = data.weight > 0
+        counted, comm = data.weight > 0, self._comm
         target, weight = data.target[counted], data.weight[counted]
         if self._free:
             # Targets that fit into the tube are met exactly at its middle; else most errors are small around the median.
-            low, high = float(target.min()), float(target.max())
-            data.level = 0.5 * low + 0.5 * high if high - low <= 2 * self.epsilon else _median(target, weight)
-        size = float(weight @ np.abs(target - data.level)) / float(weight.sum()) + float(self.epsilon)
+            ends = np.array([-target.min(initial=np.inf), target.max(initial=-np.inf)])
+            low, high = (comm.allreduce(ends, "max") * (-1, 1)).tolist()
+            data.level = 0.5 * low + 0.5 * high if high - low <= 2 * self.epsilon else _median(target, weight, comm)
+        error, mass = comm.allreduce(np.array([weight @ np.abs(target - data.level), weight.sum()])).tolist()
+        size = error / mass + float(self.epsilon)
         if 0 < size < np.inf:  # beyond 2^±200 squares would leave float64
             data.unit = 2.0 ** float(np.clip(np.round(np.log2(size)), -200, 200))
 
@@ -362,7 +366,7 @@ class LinearSVR(RegressorMixin, LinearMachine):
         squared = self.loss == "squared_epsilon_insensitive"
         target, unit = (data.target - data.level) / data.unit, data.unit
         tube, ones = 1 + float(self.epsilon) / unit, np.ones(len(target))
-        problem = LinearProblem(
+        problem: LinearProblem = self._problem_type(
             data.X, np.concatenate([ones, -ones]), np.tile(data.weight, 2), self.C if squared else self.C / unit,
             loss="squared_hinge" if squared else "hinge", bias=self._scaling if self.fit_intercept else 0.0,
             penalised=not self._free, threads=thread_count(self.n_jobs), centre=data.centre, extent=data.extent,
@@ -384,8 +388,15 @@ def check_dual(dual: Any) -> None:
         raise ValueError(f"dual={dual!r} must be 'auto', True or False (of no effect: every solver here works on both)")
 
 
-def _median(values: FloatArray, weight: FloatArray) -> float:
-    """Half of the weight is at or below it."""
+def _median(values: FloatArray, weight: FloatArray, comm: Comm = ALONE) -> float:
+    """Half of the weight is at or below it; nearly half, where some rank has more values than it tells of."""
     order = np.argsort(values, kind="stable")
+    if comm.size > 1:
+        step = -(-len(order) // TELLING) or 1
+        starts = np.arange(0, len(order), step)
+        some, shares = values[order[starts + np.minimum(step, len(order) - starts) // 2]], weight[order]
+        shares = np.add.reduceat(shares, starts) if len(starts) else shares
+        values, weight = (np.concatenate(comm.allgather(part)) for part in (some, shares))
+        order = np.argsort(values, kind="stable")
     half = np.searchsorted(np.cumsum(weight[order]), 0.5 * float(weight.sum()))
     return float(values[order[min(int(half), len(values) - 1)]])

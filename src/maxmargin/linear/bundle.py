@@ -6,6 +6,7 @@ in first, so that the bound survives the dropping.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +37,7 @@ class Bundle:
 
     def __init__(self, problem: LinearProblem, known: Cuts | None = None) -> None:
         self._bounds = problem.bounds
+        self._first = None if problem.alone else problem.first
         self.lower = 0.0
         self.value = 0.0  # of the last reduced problem; below `lower` while another solver's bound leads
         self.count = 0 if known is None else len(known.idle)
@@ -77,6 +79,8 @@ class Bundle:
         start = np.append(self._beta, np.zeros(t - len(self._beta)))
         beta, intercept = reduced_qp.solve(self._gram, self._numbers[0, :t], C, free, self.value, start)
         mixed = self._mixture(beta)
+        if self._first is not None:
+            beta, intercept, mixed = _agreed(self._first, beta, intercept, mixed)
         self.value = self._bounds.lower(mixed.a, mixed.b, mixed.drift)
         self.lower, self._beta = max(self.lower, self.value), beta
         w = -C * mixed.a
@@ -120,3 +124,13 @@ class Bundle:
         cuts, gram, numbers = np.zeros((size, self._cuts.shape[1])), np.zeros((size, size)), np.zeros((3, size))
         cuts[:t], gram[:t, :t], numbers[:, :t] = self._cuts[:t], self._gram[:t, :t], self._numbers[:, :t]
         self._cuts, self._gram, self._numbers, self._idle = cuts, gram, numbers, np.resize(self._idle, size)
+
+
+def _agreed(
+    first: Callable[[FloatArray], FloatArray], beta: FloatArray, intercept: FloatArray, mixed: Cut
+) -> tuple[FloatArray, FloatArray, Cut]:
+    """The solution of the process that leads: another one may have rounded it differently."""
+    numbers = np.array([mixed.b, mixed.mass, mixed.drift])
+    parts = [beta, intercept, numbers, mixed.a]
+    beta, intercept, numbers, a = np.split(first(np.concatenate(parts)), np.cumsum([len(part) for part in parts[:-1]]))
+    return beta, intercept, Cut(a, *numbers.tolist())

@@ -89,7 +89,6 @@ class Certified:
         w = np.zeros(problem.size)
         self.best = Best(w, m, problem.value(w, risk), True, problem.doubt(w, m, risk))
         self._best_cut: Cut | None = None
-        self._heaviest = float(problem.weight.max())
 
     @property
     def objective(self) -> float:
@@ -172,7 +171,7 @@ class Certified:
             for _ in total.renew(alpha):
                 pass
             curve = 0.25 * mass if self.problem.loss == "squared_hinge" else 0.0
-            offset, size = self.problem.offset(alpha, mass, curve)
+            offset, size, mass = self.problem.total(*self.problem.offset(alpha, mass, curve), mass)
             self.bundle.add(total.cut(offset, mass, size))
 
     def seed_duals(self) -> Generator[None, None, tuple[FloatArray, Sum]]:
@@ -183,7 +182,7 @@ class Certified:
         alpha = self.given
         yield from total.renew(alpha)
         mass = float(alpha.sum())
-        offset, size = problem.offset(alpha, mass, problem.curve(alpha))
+        offset, size, mass = problem.total(*problem.offset(alpha, mass, problem.curve(alpha)), mass)
         self.bound(total.cut(offset, mass, size))
         self.clock.lap("cutting plane")
         return alpha, total
@@ -238,7 +237,7 @@ class Certified:
         k = min(self._search(m, q, quad, lin), FAR)
         off = problem.off(w + k * step)
         # The minimum may lie where a margin is 1. Under a large C that, rounded, is not good: a little to either side.
-        beside = (-4 * off, 4 * off) if self._noticed(problem.C * self._heaviest * off) else ()
+        beside = (-4 * off, 4 * off) if self._noticed(problem.C * problem.heaviest * off) else ()
         for nudge in (0.0, *beside) if k > 0 else ():
             moved, margins = w + k * (1 + nudge) * step, m.copy()
             risk = problem.advance(margins, q, k * (1 + nudge))

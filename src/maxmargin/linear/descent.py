@@ -125,7 +125,7 @@ class Coordinates:
             a[-1] *= self.problem.bias / self.feature
         curve = float(0.5 * (self.diag * self.alpha * self.alpha).sum())
         total, size = self.problem.offset(self.alpha, mass, curve)
-        return Cut.of(a, total / C, mass / C, (self.drift + 4 * UNIT * mass) / C, self.problem.hinges, size / C)
+        return Cut.of(a, total / C, mass / C, (self.drift + 4 * UNIT * mass) / C, self.problem.terms, size / C)
 
 
 class Descent(Certified):

@@ -4,6 +4,9 @@ narrow  H itself, from all of the band or a sample of it, and its Cholesky facto
 wide    Conjugate gradients with products by H row by row, preconditioned by the float32 factor of a small sample's H.
         The factor serves until the rounding has fallen a lot or the iterations have become many.
 
+Over ranks each adds up its own rows, and wide problems have no preconditioner: its matrix is larger than all else that
+is sent.
+
 A sample takes a row with a chance in proportion to its slope and divides by that chance: right on average.
 """
 
@@ -17,7 +20,7 @@ from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin.linear.problem import Duals, LinearProblem
-from maxmargin.linear.rounding import FloatArray
+from maxmargin.linear.rounding import FloatArray, dot
 
 NARROW = 256      # up to this width H is factored at every turn
 PLENTY = 1000     # rows per feature whose H is as good as that of all
@@ -53,34 +56,37 @@ class Directions:
         if not self.wide:
             return (yield from self._solve(grad, band, exact))
         if self._factor is None or self._iterations > TIRED or h < 0.5 * self._made_at:
-            self._factor = self._sampled_factor(band) if size <= VAST else None
+            self._factor = self._sampled_factor(band) if size <= VAST and self.problem.alone else None
             self._made_at = h
             yield
-        rows = len(band[0]) if exact else int(ROWS * size)
-        return (yield from self._iterate(grad, self._thin(band, rows), goal if exact else np.inf))
+        thinned = band if exact else self._thin(band, int(ROWS * size))
+        return (yield from self._iterate(grad, thinned, goal if exact else np.inf))
 
     def _solve(self, grad: FloatArray, band: Band, exact: bool) -> Generator[None, None, FloatArray]:
         """By a factor of H in float64."""
-        band = self._thin(band, len(band[0]) if exact else self._affordable())
+        band = band if exact else self._thin(band, self._affordable())
         ridge = 1e-12
         while True:
             H = self._matrix(band, ridge, np.float64)
             try:
                 factor = sl.cho_factor(H.T, lower=True, overwrite_a=True, check_finite=False)
-                p: FloatArray = -sl.cho_solve(factor, grad, check_finite=False)
-                return p
+                p = -sl.cho_solve(factor, grad, check_finite=False)
             except np.linalg.LinAlgError:  # float32 products on badly scaled data
-                if self._precise:
-                    ridge = max(10 * ridge, 1e-10)
-                self._precise = True
-                yield
+                p = np.full(len(grad), np.nan)
+            p = self.problem.first(p)
+            if not np.isnan(p).all():
+                return p
+            if self._precise:
+                ridge = max(10 * ridge, 1e-10)
+            self._precise = True
+            yield
 
     def _affordable(self) -> int:
         """Rows whose Gram matrix costs some passes over X, or enough of them."""
         problem = self.problem
-        width, row = problem.size, max(1.0, problem.stored / problem.n)
+        width, row = problem.size, max(1.0, problem.entries)
         cost = min(24 * row * row, width * width) / 32  # of one row's products, in units of a value read in a pass
-        return min(max(4 * width, int(2 * problem.n * row / cost)), PLENTY * width)
+        return min(max(4 * width, int(2 * problem.count * row / cost)), PLENTY * width)
 
     def _matrix(self, band: Band, ridge: float, kind: type[np.floating]) -> NDArray[np.floating]:
         """H in the upper triangle of memory that is used again: fresh pages cost more than the zeros."""
@@ -91,6 +97,9 @@ class Directions:
         H[:] = 0.0
         rows, slope = band
         _core.linear_gram(problem.matrix, rows, problem.C * slope, problem.bias, self._precise, H, problem.threads)
+        if not problem.alone:
+            upper = np.triu_indices(problem.size)
+            H[upper] = problem.sum_of(H[upper])
         diagonal = np.diagonal(H) + self.penalty
         H[np.diag_indices(problem.size)] = diagonal + ridge * (1.0 + diagonal.max())
         return H
@@ -103,12 +112,13 @@ class Directions:
 
     def _thin(self, band: Band, most: int) -> Band:
         """About `most` rows of the band."""
-        rows, slope = band
-        if len(rows) <= most:
+        (rows, slope), total = band, self.problem.total
+        count, height = total(float(len(rows)), float(slope.sum()))
+        if count <= most:
             return band
-        factor = most / slope.sum()
+        factor = most / height
         for _ in range(3 if self.wide else 0):  # rows that are taken for certain leave room for others
-            factor *= min(4.0, most / np.minimum(1.0, factor * slope).sum())
+            factor *= min(4.0, most / total(float(np.minimum(1.0, factor * slope).sum()))[0])
         chance = np.minimum(1.0, factor * slope)
         chosen = np.flatnonzero(self._random.random(len(chance)) < chance)
         return rows[chosen], slope[chosen] / chance[chosen]
@@ -128,20 +138,21 @@ class Directions:
         p, r = np.zeros(problem.size), -grad
         z = self._precondition(r)
         s, Hs = z.copy(), np.empty(problem.size)
-        size = first = float(r @ z)
+        size = first = dot(r, z)
         most = MOST if self._factor is not None else 5 * MOST
         for it in range(1, most + 1):
             if size <= 0:  # nothing left that float32 can see
                 break
             self._iterations = it
             _core.linear_product(problem.matrix, rows, weight, problem.bias, s, Hs, problem.threads)
+            Hs = problem.sum_of(Hs)
             Hs += (self.penalty + 1e-12) * s
-            along = size / float(s @ Hs)
+            along = size / dot(s, Hs)
             p += along * s
             r -= along * Hs
             z = self._precondition(r)
-            size, last = float(r @ z), size
-            if size <= ACCURACY**2 * first and 0.5 * float(r @ r) <= goal:
+            size, last = dot(r, z), size
+            if size <= ACCURACY**2 * first and 0.5 * dot(r, r) <= goal:
                 break
             s = z + (size / last) * s
             if it % 8 == 0:

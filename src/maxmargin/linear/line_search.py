@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin import _core
 from maxmargin.linear.problem import LinearProblem
 from maxmargin.linear.rounding import FloatArray
 
@@ -21,7 +20,7 @@ def exact(problem: LinearProblem, m: FloatArray, q: FloatArray, quad: float, lin
     """The minimiser along m + k·q for the problem's own loss."""
     if problem.loss == "hinge":
         c = problem.C
-        return float(_core.hinge_search(m, q, problem.weight, quad / c, lin / c, problem.threads))
+        return problem.crossing(m, q, quad / c, lin / c)
     return smooth(problem, m, q, quad, lin, h=0.0, accuracy=1e-12)
 
 
@@ -31,7 +30,7 @@ def smooth(
     """The minimiser for the rounded hinge (h > 0) or the squared one, to `accuracy` times the slope at 0."""
 
     def slope(k: float) -> tuple[float, float]:
-        first, second = _core.linear_slope(problem.loss, h, m, q, problem.weight, k, problem.threads)
+        first, second = problem.slope(h, m, q, k)
         return quad * k + lin + problem.C * first, quad + problem.C * second
 
     start, curvature = slope(0.0)

@@ -13,8 +13,8 @@ the curvature of a row is that of the pair (Chan, Golub & Mulet, SIAM J. Sci. Co
 just fallen, where Newton's method on w alone would creep. The promised duals make a second cut, exact to first order.
 
 h falls when the step was long and the decrease small. Close to the end the duals near the margin are polished by
-coordinate descent over those rows alone, which stay in cache. Where rows are many times the features, a random part of
-them is solved first, roughly, to start near the solution.
+coordinate descent over those rows alone, which stay in cache (not over ranks: it goes from row to row). Where rows are
+many times the features, a random part of them is solved first, roughly, to start near the solution.
 
 The squared hinge is smooth enough by itself: the same loop with h = 0 and no polishing.
 Stops at a relative gap of tol. Cost per turn: one to two passes over X and width² per row near the margin.
@@ -33,7 +33,7 @@ from maxmargin.linear.bundle import Cuts
 from maxmargin.linear.descent import Descent
 from maxmargin.linear.direction import Directions
 from maxmargin.linear.problem import Duals, LinearProblem, Sum
-from maxmargin.linear.rounding import FloatArray
+from maxmargin.linear.rounding import FloatArray, dot
 from maxmargin.runtime import Status, Turn
 
 START = 0.5       # first rounding: wide enough that most rows bend the loss at w = 0
@@ -88,7 +88,7 @@ class Newton(Descent):
         step, rest, best = 0.0, 0, np.inf
         for count in itertools.count(1):
             before = (best, self.bundle.lower)
-            lazy = 0.1 * self.tol * self.objective / (problem.C * float(problem.weight.sum()))
+            lazy = 0.1 * self.tol * self.objective / (problem.C * problem.mass)
             found = problem.duals(alpha, m, h=self.h, lazy=lazy, path=path)
             clock.lap("duals")
             cut = yield from self.summed(total, alpha, found)
@@ -97,8 +97,8 @@ class Newton(Descent):
             self.keep(w, m, objective)
             best = min(best, objective)  # of these turns: a warm start ahead of them must not look like a stall
             self.bound(cut)
-            rounding = problem.C * (found.risk - found.offset - float(a @ w))
-            if self._wide and path is not None and rounding < 0.05 * self.objective:
+            rounding = problem.C * (found.risk - found.offset - dot(a, w))
+            if (self._wide or not problem.alone) and path is not None and rounding < 0.05 * self.objective:
                 yield from self._path_cut(path, lazy)
                 clock.lap("cutting plane")
             if self._near(rounding, step):
@@ -133,7 +133,7 @@ class Newton(Descent):
             w = w + step * p
             problem.advance(m, q, step)
             clock.lap("line search")
-            self._tighten(step, -0.5 * float(grad @ p), rounding)
+            self._tighten(step, -0.5 * dot(grad, p), rounding)
         return None
 
     def duals(self) -> FloatArray | None:
@@ -142,12 +142,13 @@ class Newton(Descent):
     def _sample(self) -> Generator[None, None, None]:
         """Start at the rough solution for a random part of the rows, when that is much cheaper than the whole."""
         problem = self.problem
-        rows = max(problem.n // 16, SAMPLED * problem.size)
-        if rows > problem.n // 4:
+        rows = max(problem.count // 16, SAMPLED * problem.size)
+        if rows > problem.count // 4:
             return
         weighty = problem.weighty()
-        part = problem.subset(np.sort(self._random.choice(weighty, min(rows, len(weighty)), replace=False)))
-        if len(np.unique(part.sign)) < 2:
+        mine = min(-(-rows * problem.n // problem.count), len(weighty))
+        part = problem.subset(np.sort(self._random.choice(weighty, mine, replace=False)))
+        if not all(problem.total(float((part.sign > 0).sum()), float((part.sign < 0).sum()))):
             return
         first = Newton(part, 1e-2, rough=True, seed=self._seed)
         for _ in first.turns():
@@ -165,8 +166,8 @@ class Newton(Descent):
         rows = np.flatnonzero(np.abs(move) > lazy * problem.weight)
         self._promised[rows] = path[rows]
         mass = float(self._promised.sum())
+        offset, size, mass = problem.total(*problem.offset(self._promised, mass, 0.0), mass)
         yield from self._promise.move(rows, (problem.sign * move)[rows], mass)
-        offset, size = problem.offset(self._promised, mass, 0.0)
         self.bound(self._promise.cut(offset, mass, size))
 
     def _exact(self, rounding: float) -> bool:
@@ -177,7 +178,7 @@ class Newton(Descent):
 
     def _near(self, rounding: float, step: float) -> bool:
         """Whether the rows near the margin are known well enough to polish their duals."""
-        if self.rough or self.problem.loss != "hinge" or step < 0.1:
+        if self.rough or self.problem.loss != "hinge" or step < 0.1 or not self.problem.alone:
             return False
         return rounding < max(10 * self.tol, 1e-2) * self.objective and not self.certified
 

@@ -11,6 +11,9 @@ so what is kept per hinge (margins, duals, sign, weight, shift) has 2n entries a
 
 The intercept is coordinate d of one vector w of length `size`: a constant feature `bias` (0: there is none), either
 penalised like the rest or, by default, free. A cut (a, b) says R(w) ≥ ⟨a, w⟩ + b for every w; it does not depend on C.
+
+The samples may be spread over several processes (`over_ranks.py`): what is kept per hinge is then kept where its sample
+is, and every sum over samples goes through `total` or `highest`, the same for all.
 """
 
 from __future__ import annotations
@@ -26,9 +29,10 @@ from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin.data.matrix import as_matrix
-from maxmargin.linear.rounding import NONE, UNIT, Bounds, Cut, FloatArray, gamma, without
+from maxmargin.linear.rounding import NONE, UNIT, Bounds, Cut, FloatArray, dot, gamma, without
 
 Pause = Generator[None, None, None]
+AnyFloats = NDArray[Any]
 
 BLOCK = 1 << 25  # stored values per native call: some 10 ms from memory, under a second from a disk
 NOTHING = np.empty(0)
@@ -83,6 +87,7 @@ class LinearProblem:
     passes: float = field(init=False, default=0.0)  # over X by `outputs`, and the seconds they took
     pass_seconds: float = field(init=False, default=0.0)
     at_hand: ClassVar[bool] = True  # whether the rows are in this process; if not, `outputs` and `add` know where
+    alone: ClassVar[bool] = True  # whether no other process has rows of this problem and works on them at the same time
 
     def __post_init__(self) -> None:
         if self.at_hand:
@@ -91,8 +96,10 @@ class LinearProblem:
         self.weight = np.ascontiguousarray(self.weight, dtype=np.float64)
         if self.extent is None:
             self.extent = Extent.of(self.matrix, self.d, self.threads)
-        self._farthest = 0.0 if self.shift is None else float(np.abs(self.shift).max(initial=0.0))
-        strength, size = self.C * float(self.weight.sum()), max(self.extent.norm, self.bias)
+        farthest = 0.0 if self.shift is None else float(np.abs(self.shift).max(initial=0.0))
+        self._farthest, self.heaviest = self.highest(farthest, float(self.weight.max(initial=0.0)))
+        (self.mass,) = self.total(float(self.weight.sum()))
+        strength, size = self.C * self.mass, max(self.extent.norm, self.bias)
         # The largest sums are C·Σ alpha_i x_i; duals of the squared loss grow with the margins, up to √(2C Σ weight)·‖x‖.
         powers = (1.5, 2.0) if self.loss == "squared_hinge" else (1.0, 1.0)
         if not powers[0] * np.log10(max(strength * (1 + self._farthest), 1.0)) + powers[1] * np.log10(max(size, 1.0)) < HUGE:
@@ -100,6 +107,22 @@ class LinearProblem:
                 f"X has values up to {self.extent.columns.max(initial=0.0):g} and C times the sum of the weights is "
                 f"{strength:g}: their products overflow float64. Scale the features (StandardScaler), or lower C"
             )
+
+    def total(self, *sums: float) -> tuple[float, ...]:
+        """Sums over the samples at hand, as sums over all."""
+        return sums
+
+    def sum_of(self, array: AnyFloats) -> AnyFloats:
+        """The same for an array of such sums."""
+        return array
+
+    def highest(self, *values: float) -> tuple[float, ...]:
+        """The same for maxima."""
+        return values
+
+    def first(self, values: FloatArray) -> FloatArray:
+        """What the process that leads has computed: another one may round differently."""
+        return values
 
     @property
     def n(self) -> int:
@@ -109,6 +132,16 @@ class LinearProblem:
     def hinges(self) -> int:
         """n, or 2n."""
         return len(self.sign)
+
+    @property
+    def count(self) -> int:
+        """Samples of all processes."""
+        return self.n
+
+    @property
+    def terms(self) -> int:
+        """The most additions that a sum over all hinges takes."""
+        return self.hinges
 
     @property
     def d(self) -> int:
@@ -147,24 +180,31 @@ class LinearProblem:
         return 1
 
     def _lightest(self) -> float:
-        return min(float(self.weight[self.sign > 0].sum()), float(self.weight[self.sign < 0].sum()))
+        return min(self.total(float(self.weight[self.sign > 0].sum()), float(self.weight[self.sign < 0].sum())))
 
     def _depth(self) -> float:
         """How far below 0 the offset of a cut that takes all hinges of one sign to their weights lies, per unit of dual."""
         if self.shift is None:
             return 0.0
-        return max(0.0, float(self.shift.max(initial=0.0)) - 1 + (0.25 if self.loss == "squared_hinge" else 0.0))
+        (most,) = self.highest(float(self.shift.max(initial=0.0)))
+        return max(0.0, most - 1 + (0.25 if self.loss == "squared_hinge" else 0.0))
 
     @property
     def stored(self) -> int:
         """Values that one pass reads."""
         return int(self.X.nnz) if hasattr(self.X, "nnz") else self.n * self.d
 
+    @property
+    def entries(self) -> float:
+        """Values per sample, on average over all processes."""
+        return self.stored / self.n
+
     def subset(self, rows: NDArray[np.int64]) -> LinearProblem:
         """The same problem on some samples, C raised so that the risk keeps its scale."""
         some = rows if self.hinges == self.n else np.concatenate([rows, rows + self.n])
         weight = self.weight[some]
-        scale = float(self.weight.sum() / weight.sum())
+        (taken,) = self.total(float(weight.sum()))
+        scale = self.mass / taken
         shift = None if self.shift is None else self.shift[some]
         return replace(self, X=self.X[rows], sign=self.sign[some], weight=weight, shift=shift, C=self.C * scale)
 
@@ -186,7 +226,7 @@ class LinearProblem:
 
     def inner(self, u: FloatArray, v: FloatArray) -> float:
         """The regulariser's inner product: a free intercept does not count."""
-        return float(without(u, self.free) @ v)
+        return dot(without(u, self.free), v)
 
     def zeros(self) -> FloatArray:
         """The margins of w = 0."""
@@ -225,11 +265,20 @@ class LinearProblem:
         found = Duals(
             *_core.linear_duals(self.loss, h, lazy, m, second, mix, self.weight, self.sign, guess, alpha, self.threads)
         )
-        found.offset, found.size = self.offset(alpha, found.mass, found.mass - found.offset)
+        offset, size = self.offset(alpha, found.mass, found.mass - found.offset)
+        found.offset, found.size, found.risk, found.mass = self.total(offset, size, found.risk, found.mass)
         return found
 
+    def slope(self, h: float, m: FloatArray, q: FloatArray, k: float) -> tuple[float, ...]:
+        """First and second derivative of the risk (of the hinge rounded over h) at margins m + k·q."""
+        return self.total(*_core.linear_slope(self.loss, h, m, q, self.weight, k, self.threads))
+
+    def crossing(self, m: FloatArray, q: FloatArray, quad: float, lin: float) -> float:
+        """The k ≥ 0 that is best for ½·quad·k² + lin·k + the hinges' risk at margins m + k·q."""
+        return float(_core.hinge_search(m, q, self.weight, quad, lin, self.threads))
+
     def offset(self, alpha: FloatArray, mass: float, curve: float) -> tuple[float, float]:
-        """b = Σ alpha_i (1 − shift_i) − curve of the cut of alpha, and the sum of the sizes of its terms."""
+        """b = Σ alpha_i (1 − shift_i) − curve of the cut of alpha, and the sum of the sizes of its terms; at hand."""
         if self.shift is None:
             return mass - curve, mass + abs(curve)
         # A shift is two sums of numbers up to 3 + |shift|, rounded (the estimator measures targets in units of their size).
@@ -247,8 +296,11 @@ class LinearProblem:
         some = np.flatnonzero(alpha)
         return float((alpha[some] ** 2 / (4 * self.weight[some])).sum())
 
-    def add(self, a: FloatArray, rows: NDArray[np.int64], delta: FloatArray) -> Generator[None, None, int]:
-        """a ← a − Σ delta_i x̃_i: move a cut by the duals that changed. Returns the additions a term may go through."""
+    def add(self, a: FloatArray, rows: NDArray[np.int64], delta: FloatArray) -> Generator[None, None, tuple[int, float]]:
+        """a ← a − Σ delta_i x̃_i: move a cut by the duals that changed.
+
+        Returns the additions that a term may go through, and Σ |delta_i|.
+        """
         step, depth = self.rows_per_call(), 0
         total = np.zeros(self.d)
         for begin in range(0, len(rows), step):
@@ -257,7 +309,7 @@ class LinearProblem:
             if begin + step < len(rows):
                 yield
         a[: self.d] -= total
-        return max(depth, self.add_bias(a, delta))
+        return max(depth, self.add_bias(a, delta)), float(np.abs(delta).sum())
 
     def add_bias(self, a: FloatArray, delta: FloatArray) -> int:
         """The intercept's part of `add`: the additions that a term goes through."""
@@ -267,11 +319,11 @@ class LinearProblem:
         return len(delta) if len(delta) < 128 else 24 + len(delta).bit_length()  # NumPy adds in pairs
 
     def risk(self, m: FloatArray) -> float:
-        return float(_core.linear_advance(self.loss, m, m, 0.0, self.weight, self.threads))
+        return self.advance(m, m, 0.0)
 
     def advance(self, m: FloatArray, q: FloatArray, k: float) -> float:
         """m ← m + k·q; the risk there."""
-        return float(_core.linear_advance(self.loss, m, q, k, self.weight, self.threads))
+        return self.total(_core.linear_advance(self.loss, m, q, k, self.weight, self.threads))[0]
 
     def value(self, w: FloatArray, risk: float) -> float:
         return 0.5 * self.inner(w, w) + self.C * risk
@@ -279,7 +331,8 @@ class LinearProblem:
     def support(self, m: FloatArray, width: float) -> int:
         """Samples with a positive loss or within `width` of the margin."""
         near = (m <= 1 + width) & (self.weight > 0)
-        return int(np.count_nonzero(near.reshape(-1, self.n).any(axis=0)))
+        samples = near.reshape(self.hinges // max(self.n, 1), self.n).any(axis=0)
+        return int(self.total(float(np.count_nonzero(samples)))[0])
 
     def published(self, w: FloatArray) -> FloatArray:
         """w with the intercept that the user gets: for samples less no `centre`, targets less no `level`, rounded once."""
@@ -294,13 +347,13 @@ class LinearProblem:
         """How far rounding can take a margin of w: a sum of d products is off by gamma(d) of the sum of their sizes."""
         largest, length = self._reach()
         seen = without(w, self.free)
-        reach = min(float(np.abs(seen) @ largest), float(np.sqrt(seen @ seen)) * length)
+        reach = min(dot(np.abs(seen), largest), float(np.sqrt(dot(seen, seen))) * length)
         intercept = float(np.abs(w[self.free]).max(initial=0.0)) * self.bias
         return gamma(self.d + 8) * (1 + reach + intercept + 2 * self._farthest)
 
     def doubt(self, w: FloatArray, m: FloatArray, risk: float) -> float:
         """How far rounding can have taken the objective of w from its true value, m and risk being freshly computed."""
-        risks = self._risk_doubt(m, self.off(w)) + gamma(self.hinges + 8) * risk
+        risks = self.total(self._risk_doubt(m, self.off(w)))[0] + gamma(self.terms + 8) * risk
         return self.C * risks + gamma(self.size + 8) * self.inner(w, w)
 
     def _risk_doubt(self, m: FloatArray, off: float) -> float:
@@ -339,8 +392,8 @@ class Sum:
 
     def move(self, rows: NDArray[np.int64], delta: FloatArray, mass: float) -> Pause:
         """By the duals that changed, to a Σ alpha of `mass`."""
-        depth = yield from self.problem.add(self.a, rows, delta)
-        self.drift += gamma(depth + 4) * float(np.abs(delta).sum()) + 2 * UNIT * mass
+        depth, moved = yield from self.problem.add(self.a, rows, delta)
+        self.drift += gamma(depth + 4) * moved + 2 * UNIT * mass
         if not self._fresh:
             self._fresh = gamma(depth + 6)
 
@@ -348,11 +401,12 @@ class Sum:
         """Sum up anew."""
         rows = np.flatnonzero(alpha)
         self.a[:], self.drift, self._fresh = 0.0, 0.0, 0.0
-        yield from self.move(rows, self.problem.sign[rows] * alpha[rows], float(alpha.sum()))
+        (mass,) = self.problem.total(float(alpha.sum()))
+        yield from self.move(rows, self.problem.sign[rows] * alpha[rows], mass)
 
     def worn(self, mass: float) -> bool:
         """Whether a new sum of these duals would be much nearer to the truth."""
         return self.drift > 4 * self._fresh * mass
 
     def cut(self, offset: float, mass: float, size: float) -> Cut:
-        return Cut.of(self.a, offset, mass, self.drift, self.problem.hinges, size)
+        return Cut.of(self.a, offset, mass, self.drift, self.problem.terms, size)

@@ -44,6 +44,11 @@ def gamma(k: float) -> float:
 SLOP = gamma(1000)
 
 
+def dot(u: FloatArray, v: FloatArray) -> float:
+    """⟨u, v⟩ with the same bits on every processor, which BLAS does not promise: ranks decide by such numbers."""
+    return float(np.add.reduce(u * v))
+
+
 def without(u: FloatArray, part: slice) -> FloatArray:
     """u with zeros at `part`."""
     if part == NONE:
@@ -89,8 +94,8 @@ class Bounds:
             error, over = error + astray, over + astray / self.lightest
             b -= astray * self.depth
         seen = without(a, self.free)
-        square = float(seen @ seen) + 2 * error * self.across(seen)
-        square += error * error * min(float(self.largest @ self.largest), self.length**2)
+        square = dot(seen, seen) + 2 * error * self.across(seen)
+        square += error * error * min(dot(self.largest, self.largest), self.length**2)
         square *= 1 + gamma(len(a) + 8)
         most = 1 / (1 + over)
         share = min(most, max(0.0, b / (self.C * square))) if square > 0 else most
@@ -100,7 +105,7 @@ class Bounds:
 
     def across(self, a: FloatArray) -> float:
         """The most that ⟨a, e⟩ can be for an error e of drift 1."""
-        return min(float(np.abs(a) @ self.largest), float(np.sqrt(a @ a)) * self.length)
+        return min(dot(np.abs(a), self.largest), float(np.sqrt(dot(a, a))) * self.length)
 
     def allowance(self, cut: Cut) -> float:
         """What the drift of a cut takes from a bound that rests on it."""

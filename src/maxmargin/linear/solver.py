@@ -20,6 +20,7 @@ from maxmargin.runtime import Control, run
 SOLVERS = ("auto", "ocas", "cpa", "newton", "descent")
 PATIENCE = 60  # turns after which "auto" calls in the cutting planes; the sets it was tuned on need 5 to 30
 NARROW = 128  # features below which a Newton matrix is factorised in no time
+SENT = 1024  # features up to which ranks send each other Newton matrices, or the products that take their place
 WIDE = 4000  # features beyond which coordinate descent beats a Newton matrix
 
 
@@ -28,10 +29,12 @@ def choose(problem: LinearProblem) -> str:
 
     Sparse rows count by their entries: where factorising the Newton matrix (d³) costs more than the pass over the rows
     that fills it (Σ entries²), coordinate descent is ahead too. Rows that are elsewhere: cutting planes, which need
-    nothing but passes over them.
+    nothing but passes over them. Rows on several ranks: Newton steps, or cutting planes for wide ones.
     """
     if not problem.at_hand:
         return "ocas"
+    if not problem.alone:
+        return "newton" if problem.size <= min(SENT, problem.count) else "ocas"
     if problem.size > WIDE or problem.n < problem.size:
         return "descent"
     entries = problem.X.nnz / problem.n if sp.issparse(problem.X) else problem.d

@@ -115,6 +115,9 @@ class Serial:
         """Nobody waits: the error itself ends the only process."""
 
 
+ALONE = Serial()
+
+
 class Room:
     """Where ranks that are threads meet: each puts something down, and goes on when all have."""
 
@@ -140,8 +143,9 @@ class Room:
             elif not self._changed.wait_for(lambda: self._meeting > number or self.error is not None, self.timeout):
                 here = {who: what for who, (what, _) in sorted(self._brought.items())}
                 self._break(TimeoutError(f"a deadlock: after {self.timeout:g} s only these ranks have come: {here}"))
-            self._go_on()
-            return self._all
+            if self._meeting == number:
+                self._go_on()
+            return self._all  # the next meeting waits for this rank: nobody has replaced it
 
     def leave(self, rank: int, error: BaseException | None) -> None:
         """A rank has returned, or raised."""

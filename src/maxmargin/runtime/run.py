@@ -11,6 +11,9 @@ A solver is an object with two methods:
     progress()      optional: a Progress. Without it the bar counts turns.
 
 `steps` is the loop as a generator, for whoever drives several solvers; `run` drains it, with progress and Ctrl-C.
+
+Where several ranks share a fit, each drives its part of the same solver, and at every yield they agree (one small exchange)
+whether to go on: the clock, callback or Ctrl-C of any of them stops all, an error in a callback is raised on all.
 """
 
 from __future__ import annotations
@@ -22,14 +25,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from maxmargin.runtime import progress
+from maxmargin.runtime.comm import ALONE, Comm
 from maxmargin.runtime.deadline import Deadline
 from maxmargin.runtime.interrupt import deferred_interrupt
 from maxmargin.runtime.result import Progress, Result, Status, Turn
+from maxmargin.runtime.together import agree
 from maxmargin.runtime.trace import Log
 
 ResultT = TypeVar("ResultT", bound=Result)
 ResultT_co = TypeVar("ResultT_co", bound=Result, covariant=True)
 Row = dict[str, float]
+
+WEIGHTIER = (None, Status.MAX_TIME, Status.MAX_ITER, Status.CALLBACK, Status.INTERRUPTED)  # what ranks agree on: the last
+SEEN = ("iteration", "objective", "dual", "violation")  # of a turn, the same bits on all ranks
 
 
 class Solver(Protocol[ResultT_co]):
@@ -44,7 +52,7 @@ class Control:
 
     max_time is in seconds (None: no limit) from the moment that this is made, which is when a fit begins; a run that is
     one of several gets an own `deadline`. max_iter counts turns (-1: no limit). `callback` gets each turn as a dict
-    (the columns of runtime.trace); a true return value stops.
+    (the columns of runtime.trace); a true return value stops. `comm`: the ranks that share the run.
     """
 
     max_time: float | None = None
@@ -54,6 +62,7 @@ class Control:
     title: str = "fit"
     begun: float = field(default_factory=time.perf_counter)
     deadline: Deadline = None  # type: ignore[assignment]  # made from max_time
+    comm: Comm = ALONE
 
     def __post_init__(self) -> None:
         if self.deadline is None:
@@ -71,6 +80,22 @@ class Control:
             if 0 <= self.max_iter <= iterations:
                 return Status.MAX_ITER
         return Status.MAX_TIME if self.deadline.passed() else None
+
+    def agreed(self, row: Row | None, iterations: int, stopped: Callable[[], bool]) -> Status | None:
+        """Why to stop, on all ranks."""
+        verdict, error = None, None
+        try:
+            verdict = self.verdict(row, iterations)
+        except Exception as caught:  # of the callback
+            if self.comm.size == 1:
+                raise
+            error = caught
+        if stopped():
+            verdict = Status.INTERRUPTED
+        if self.comm.size == 1:
+            return verdict
+        seen = "" if row is None else ", ".join(f"{name}={row[name]!r}" for name in SEEN)
+        return WEIGHTIER[agree(self.comm, WEIGHTIER.index(verdict), seen.encode(), error)]
 
 
 def settled(status: Status, violation: float, tol: float) -> Status:
@@ -97,18 +122,17 @@ def steps(
             turn = next(turns)
         except StopIteration as end:
             status: Status = end.value or Status.CONVERGED
+            agree(control.comm, 0, b"the end")
             break
         row = None if turn is None else log.add(turn)
         yield row
-        verdict = control.verdict(row, log.iterations)
-        if stopped():
-            verdict = Status.INTERRUPTED
+        verdict = control.agreed(row, log.iterations, stopped)
         if verdict is not None:
             status = verdict
             break
     turns.close()
     result = solver.result(status)
-    if stopped():
+    if agree(control.comm, int(stopped()), b"the result"):
         result.status = Status.INTERRUPTED
     result.n_iter = log.iterations
     result.trace = log.close(result)
