@@ -63,9 +63,7 @@ class Labelled:
         classes, code = encoded_classes(np.asarray(y), weight, comm)
         factors = np.ones(len(classes))
         if balanced:
-            counted = weight_per_class(classes, code, weight, comm) if machine.class_weight == "balanced" else None
-            with together(comm):
-                factors = class_weights(machine.class_weight, classes, counted)
+            factors = class_weights(machine.class_weight, classes, code, weight, comm)
         return cls(X, code.astype(np.float64), weight, classes, factors)
 
     @property
@@ -152,19 +150,24 @@ def _of_all_ranks(classes: NDArray[Any], code: NDArray[np.intp], comm: Comm) -> 
     return union, np.searchsorted(union, classes)[code] if len(code) else code
 
 
-def weight_per_class(classes: NDArray[Any], code: NDArray[np.intp], weight: FloatArray, comm: Comm = ALONE) -> FloatArray:
-    """Of the rows that count."""
-    counts = weight > 0
-    mine: FloatArray = np.bincount(code[counts], weights=weight[counts], minlength=len(classes)).astype(np.float64)
-    return comm.allreduce(mine)
+def class_weights(
+    class_weight: Any, classes: NDArray[Any], code: NDArray[np.intp], weight: FloatArray, comm: Comm = ALONE
+) -> FloatArray:
+    """One factor per class: 1, the user's dict, or 'balanced' by the weighted class frequencies."""
+    mass = np.empty(0)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        counts = weight > 0
+        mine = np.bincount(code[counts], weights=weight[counts], minlength=len(classes))
+        mass = comm.allreduce(mine.astype(np.float64))
+    with together(comm):
+        return _factors(class_weight, classes, mass)
 
 
-def class_weights(class_weight: Any, classes: NDArray[Any], mass: FloatArray | None = None) -> FloatArray:
-    """One factor per class: 1, the user's dict, or 'balanced' by the weights of the classes, `mass`."""
+def _factors(class_weight: Any, classes: NDArray[Any], mass: FloatArray) -> FloatArray:
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str):
-        if class_weight != "balanced" or mass is None:
+        if class_weight != "balanced":
             raise ValueError(f"class_weight={class_weight!r} is unknown: give 'balanced', a dict or None")
         present = mass > 0  # not all are in one chunk of a stream
         return np.where(present, mass.sum() / (present.sum() * np.where(present, mass, 1.0)), 1.0)

@@ -377,7 +377,7 @@ class BudgetSVC(ClassifierMixin, Machine):
         weight = row_weights(len(target), sample_weight)
         if isinstance(self.class_weight, str):
             raise ValueError("class_weight='balanced' needs all labels at once: give a dict of weights for a stream")
-        effective = self._effective(weight, class_weights(self.class_weight, known), labels)
+        effective = self._effective(weight, class_weights(self.class_weight, known, labels.astype(np.intp), weight), labels)
         return Batch(x, np.flatnonzero(effective > 0), labels, effective), weight
 
     def _effective(self, weight: FloatArray, factors: FloatArray, labels: NDArray[np.int32]) -> FloatArray:
