@@ -47,7 +47,8 @@ class Data:
 class Problem:
     """What is minimised, in scikit-learn's names. C multiplies the sum of the losses.
 
-    task: svc, nu_svc, svr, nu_svr, one_class (kernel machines), or linear (½‖w‖² + C·Σ loss).
+    task: svc, nu_svc, svr, nu_svr, one_class (kernel machines), linear (½‖w‖² + C·Σ loss), linear_l1 (‖w‖₁ instead), or
+    linear_svr (½‖w‖² + C·Σ loss of the residual).
     `options` are handed to our estimator as they are (cache_size, inner_solver, max_time, budget, …).
     """
 

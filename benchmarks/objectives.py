@@ -7,7 +7,9 @@ Nothing a solver says about itself is used. With f = Σ_j coef_j K(·, x_j) + b 
     nu_svc     P = ½‖w‖² − νρ + 1/n Σ max(0, ρ − y f)   D = −½‖w‖²                  0 ≤ α ≤ 1/n, Σ_{±} α = ν/2
     nu_svr     P = ½‖w‖² + C (nνε + Σ max(0, |y−f|−ε))  D = yᵀβ − ½‖w‖²             |β| ≤ C, Σβ = 0, Σ|β| ≤ Cνn
     one_class  P = ½‖w‖² − nνρ + Σ max(0, ρ − f)        D = −½‖w‖²                  0 ≤ α ≤ 1, Σ α = νn
-    linear     P = ½‖w‖² (+ ½b² where the solver penalises b) + C Σ loss
+    linear     P = ½‖w‖² (+ ½b² where the solver penalises b) + C Σ loss(1 − y f)
+    linear_l1  P = ‖w‖₁ (+ |b| where the solver penalises b) + C Σ loss(1 − y f)
+    linear_svr P = ½‖w‖² (+ ½b² where the solver penalises b) + C Σ loss(|y − f| − ε)
 
 Machines of several classes are sums of such problems: over all pairs (pairs.py; svc and nu_svc), or over each class against
 the rest (linear).
@@ -112,18 +114,20 @@ def _evaluate_linear(problem: Problem, data: Data, model: LinearModel) -> Evalua
         raise ValueError(f"{len(w)} vectors w for {len(classes)} classes")
     both = [_linear(problem, model.penalised, y, f[:, i], w[i], float(b[i])) for i, y in enumerate(signs)]
     own, best = (float(sum(values)) for values in zip(*both))
-    auc = _auc(data.y_test, said) if len(w) == 1 else None
+    auc = _auc(data.y_test, said) if len(w) == 1 and problem.task != "linear_svr" else None
     score = _score(problem, data.y_test, said)
     return Evaluation(own, best, None, None, score, auc, int(np.count_nonzero(w)), model.penalised)
 
 
 def _linear(problem: Problem, penalised: bool, y: np.ndarray, f: np.ndarray, w: np.ndarray, b: float) -> tuple[float, float]:
     """Primal with the intercept b and with the best one (where finding it is no problem of its own)."""
-    power = {"hinge": 1, "squared_hinge": 2}[problem.loss]
+    power = 2 if problem.loss.startswith("squared_") else 1
+    regression, one_norm = problem.task == "linear_svr", problem.task == "linear_l1"
 
     def primal(b: float) -> float:
-        penalty = 0.5 * b * b if penalised else 0.0
-        return 0.5 * float(w @ w) + penalty + problem.C * float((np.maximum(0.0, 1.0 - y * (f + b)) ** power).sum())
+        norms = [abs(w).sum(), abs(b)] if one_norm else [0.5 * float(w @ w), 0.5 * b * b]
+        short = abs(y - f - b) - problem.epsilon if regression else 1.0 - y * (f + b)
+        return float(norms[0] + (norms[1] if penalised else 0.0) + problem.C * (np.maximum(0.0, short) ** power).sum())
 
     own = primal(b)
     free_hinge = problem.fit_intercept and not penalised and problem.loss == "hinge"
@@ -134,7 +138,7 @@ def _score(problem: Problem, y: np.ndarray, values: np.ndarray) -> float | None:
     """Accuracy of labels or decision values for classes, R² for regression."""
     if len(y) == 0:
         return None
-    if problem.task in ("svr", "nu_svr"):
+    if problem.task in ("svr", "nu_svr", "linear_svr"):
         residual, total = ((y - values) ** 2).sum(), ((y - np.mean(y)) ** 2).sum()
         return float(1.0 - residual / max(float(total), 1e-300))
     if set(np.unique(y)) <= {-1, 1}:

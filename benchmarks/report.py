@@ -133,11 +133,10 @@ def row_name(record: Record) -> str:
 def parameters(record: Record) -> str:
     """Such as "C=32 γ=2"."""
     problem = record["problem"]
-    shown = {"svc": ("C",), "linear": ("C",), "svr": ("C", "epsilon"), "nu_svr": ("C", "nu")}.get(
-        problem["task"], ("nu",)
-    )
+    shown = {"svc": ("C",), "svr": ("C", "epsilon"), "nu_svr": ("C", "nu"), "linear": ("C",), "linear_l1": ("C",),
+             "linear_svr": ("C", "epsilon")}.get(problem["task"], ("nu",))  # fmt: skip
     numbers = [f"{_SYMBOL[name]}={problem[name]:.4g}" for name in shown]
-    if problem["task"] != "linear" and problem["kernel"] != "linear":
+    if not problem["task"].startswith("linear") and problem["kernel"] != "linear":
         numbers.append(f"γ={problem['gamma']:.4g}")
     return " ".join(numbers)
 

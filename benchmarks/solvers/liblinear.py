@@ -1,4 +1,5 @@
-"""LIBLINEAR itself, through its own Python package: -s 3 (dual, hinge), -s 1 (dual) and -s 2 (primal) squared hinge.
+"""LIBLINEAR itself, through its own Python package: -s 3 (dual, hinge), -s 1 (dual) and -s 2 (primal) squared hinge, -s 5
+(1-norm, squared hinge), -s 13 (dual, regression), -s 12 (dual) and -s 11 (primal) regression with squared errors.
 
 Its intercept, where there is one, is a penalised constant feature (-B 1). tol is its -e, which is not a duality gap:
 compare objectives, not tolerances. Building its list of nodes is not timed.
@@ -27,7 +28,7 @@ class _Liblinear(Solver):
         reason = super().skip(problem, data)
         if reason is None and problem.loss != self.loss:
             return f"solves the {self.loss} loss"
-        if reason is None and len(np.unique(data.y_train)) > 2:
+        if reason is None and problem.task != "linear_svr" and len(np.unique(data.y_train)) > 2:
             return "the evaluator judges linear models of two classes"
         return reason
 
@@ -39,7 +40,7 @@ class _Liblinear(Solver):
         self.intercept = problem.fit_intercept
         bias = 1 if problem.fit_intercept else -1
         self.options = self.linear.parameter(
-            f"-q -s {self.solver_type} -c {problem.C!r} -e {problem.tol!r} -B {bias}"
+            f"-q -s {self.solver_type} -c {problem.C!r} -e {problem.tol!r} -p {problem.epsilon!r} -B {bias}"
         )
         self.problem = self.linear.problem(np.asarray(y, dtype=np.float64), X, bias)
         self.w = np.zeros(X.shape[1])
@@ -49,10 +50,12 @@ class _Liblinear(Solver):
 
     def predict(self, X: Any) -> np.ndarray:
         model = self.model(X)
-        return np.where(X @ model.w + model.intercept > 0, 1, -1)
+        values = X @ model.w + model.intercept
+        return values if self.tasks == ("linear_svr",) else np.where(values > 0, 1, -1)
 
     def model(self, X_test: Any) -> LinearModel:
-        sign = 1.0 if self.fitted.get_labels()[0] > 0 else -1.0
+        labels = self.fitted.get_labels()  # none for regression
+        sign = -1.0 if labels and labels[0] < 0 else 1.0
         width = self.fitted.get_nr_feature()
         w = np.ctypeslib.as_array(self.fitted.w, (width + int(self.intercept),)) * sign
         return LinearModel(w[:width], float(w[width]) if self.intercept else 0.0, penalised=self.intercept)
@@ -72,3 +75,30 @@ class PrimalSquaredHinge(_Liblinear):
     name = "liblinear-s2"
     solver_type = 2
     loss = "squared_hinge"
+
+
+class OneNorm(PrimalSquaredHinge):
+    name = "liblinear-s5"
+    tasks = ("linear_l1",)
+    solver_type = 5
+
+
+class _Regression(_Liblinear):
+    tasks = ("linear_svr",)
+    loss = "squared_epsilon_insensitive"
+
+
+class DualRegression(_Regression):
+    name = "liblinear-s13"
+    solver_type = 13
+    loss = "epsilon_insensitive"
+
+
+class DualSquaredRegression(_Regression):
+    name = "liblinear-s12"
+    solver_type = 12
+
+
+class PrimalSquaredRegression(_Regression):
+    name = "liblinear-s11"
+    solver_type = 11

@@ -1,4 +1,4 @@
-"""maxmargin's LinearSVC, one solver of the harness per method. tol is the relative duality gap."""
+"""maxmargin's LinearSVC and LinearSVR, one solver of the harness per method. tol is the relative duality gap."""
 
 from __future__ import annotations
 
@@ -89,3 +89,33 @@ class NewtonSteps(Linear):
 class DualDescent(Linear):
     name = "linear-descent"
     method = "descent"
+
+
+class OneNorm(Linear):
+    """penalty="l1"."""
+
+    name = "linear-maxmargin-l1"
+    tasks = ("linear_l1",)
+
+    def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
+        options = {"penalty": "l1", "intercept_scaling": 1.0, **problem.options}
+        super().prepare(dataclasses.replace(problem, options=options), X, y, threads)
+
+
+class Regression(Linear):
+    """LinearSVR, its intercept penalised as LIBLINEAR's."""
+
+    name = "linear-maxmargin-svr"
+    tasks = ("linear_svr",)
+
+    def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
+        make = importlib.import_module("maxmargin").LinearSVR
+        self.X, self.y = X, y
+        self.estimator = make(
+            C=problem.C, epsilon=problem.epsilon, loss=problem.loss, tol=problem.tol, fit_intercept=problem.fit_intercept,
+            n_jobs=threads, **{"intercept_scaling": 1.0, "max_iter": -1, **problem.options},
+        )  # fmt: skip
+
+    def model(self, X_test: Any) -> LinearModel:
+        penalised = self.estimator.fit_intercept and self.estimator.intercept_scaling is not None
+        return LinearModel(self.estimator.coef_.ravel(), float(np.ravel(self.estimator.intercept_)[0]), penalised)

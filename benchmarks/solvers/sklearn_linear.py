@@ -52,6 +52,17 @@ class LinearSVC(_Linear):
         )  # fmt: skip
 
 
+class OneNorm(LinearSVC):
+    """penalty="l1", with scikit-learn's own limit on iterations."""
+
+    name = "sklearn-linearsvc-l1"
+    tasks = ("linear_l1",)
+
+    def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
+        super().prepare(problem, X, y, threads)
+        self.estimator.set_params(penalty="l1", dual=False)
+
+
 class SGD(_Linear):
     """½‖w‖² + C·Σ loss is n·C times SGDClassifier's objective with alpha = 1/(n·C)."""
 

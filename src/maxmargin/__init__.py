@@ -1,5 +1,6 @@
 """Support vector machines for large data, with a certificate for every answer."""
 
+from maxmargin.discovery import all_estimators
 from maxmargin.estimators._base import VERSION
 from maxmargin.estimators.budget import BudgetSVC
 from maxmargin.estimators.dc import DCSVC, DCSVR
@@ -15,6 +16,6 @@ from maxmargin.reports import report
 
 __version__ = VERSION
 __all__ = [
-    "DCSVC", "DCSVR", "SVC", "SVR", "BudgetSVC", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM", "certify_fit",
-    "load", "patch_sklearn", "patched", "report", "save", "to_onnx", "unpatch_sklearn",
+    "DCSVC", "DCSVR", "SVC", "SVR", "BudgetSVC", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM", "all_estimators",
+    "certify_fit", "load", "patch_sklearn", "patched", "report", "save", "to_onnx", "unpatch_sklearn",
 ]  # fmt: skip

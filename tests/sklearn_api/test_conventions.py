@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -23,14 +26,14 @@ from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, LinearSVR, N
 KERNEL = [SVC, NuSVC, SVR, NuSVR, OneClassSVM, DCSVC, DCSVR]
 ALL = [*KERNEL, LinearSVC, LinearSVR, BudgetSVC]
 X, Y = make_classification(80, 4, random_state=0)
-CASES = [(make, name) for make in KERNEL for name in make._parameter_constraints]
+CASES = [(make, name) for make in ALL for name in make._parameter_constraints]
 
 
 def machine(make, **params):
     return make(**({"nu": 0.3} if make is NuSVC else {})).set_params(**params)
 
 
-@pytest.mark.parametrize("make", KERNEL)
+@pytest.mark.parametrize("make", ALL)
 def test_every_parameter_has_constraints(make) -> None:
     assert set(make._parameter_constraints) == set(make().get_params())
 
@@ -149,3 +152,44 @@ def test_the_kernel_machines_have_all_parameters_of_scikit_learn() -> None:
         assert not missing
         changed = {k for k, v in getattr(theirs, name)().get_params().items() if ours[k] != v}
         assert changed <= {"probability"}  # False before scikit-learn 1.9
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_arrays_of_other_libraries_become_numpys(make) -> None:
+    xp = pytest.importorskip("array_api_strict")
+    params = {"random_state": 0} if make is BudgetSVC else {}
+    here = machine(make, **params).fit(X, Y)
+    there = machine(make, **params).fit(xp.asarray(X), xp.asarray(Y), sample_weight=xp.ones(len(Y)))
+    said = there.predict(xp.asarray(X))
+    assert type(said) is np.ndarray
+    np.testing.assert_array_equal(said, here.predict(X))
+
+
+DISPATCHED = """
+import array_api_strict as xp, numpy as np, sklearn, maxmargin
+from sklearn.datasets import make_classification
+X, y = make_classification(60, 4, random_state=0)
+with sklearn.config_context(array_api_dispatch=True):
+    for name, make in maxmargin.all_estimators():
+        model = make().fit(xp.asarray(X), xp.asarray(y))
+        assert type(model.predict(xp.asarray(X))) is np.ndarray, name
+print("done")
+"""
+
+
+def test_nothing_is_dispatched_where_scikit_learn_is_told_to() -> None:
+    """Its own SVMs fail there; the switch needs SciPy's, which is read once per process."""
+    pytest.importorskip("array_api_strict")
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    done = subprocess.run([sys.executable, "-c", DISPATCHED], capture_output=True, text=True, timeout=240, env=environment)
+    assert done.returncode == 0 and done.stdout.strip() == "done", done.stderr
+
+
+def test_all_estimators_are_listed() -> None:
+    listed = dict(maxmargin.all_estimators())
+    assert set(listed.values()) >= set(ALL) and all(getattr(maxmargin, name) is make for name, make in listed.items())
+    kinds = {kind: {name for name, _ in maxmargin.all_estimators(kind)} for kind in ("classifier", "regressor")}
+    assert "SVC" in kinds["classifier"] and "SVR" in kinds["regressor"] and not kinds["classifier"] & kinds["regressor"]
+    assert {name for name, _ in maxmargin.all_estimators(["classifier", "regressor"])} == set.union(*kinds.values())
+    with pytest.raises(ValueError, match="there is no 'transformer' here; choose from classifier, regressor"):
+        maxmargin.all_estimators("transformer")

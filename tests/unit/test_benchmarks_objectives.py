@@ -172,6 +172,24 @@ def test_linear_models(loss, power, sparse):
     assert bound.primal_best == bound.primal
 
 
+@pytest.mark.parametrize("penalised", [False, True])
+def test_linear_models_under_the_one_norm(penalised):
+    w, b, data = np.array([0.3, -0.2, 0.0, 0.5]), -0.25, data_for("svc")
+    judged = objectives.evaluate(Problem("linear_l1", C=3.0, loss="squared_hinge"), data, LinearModel(w, b, penalised))
+    norm = 1.0 + (0.25 if penalised else 0.0)
+    assert judged.primal == pytest.approx(norm + 3 * sum(max(0, 1 - y * (x @ w + b)) ** 2 for x, y in zip(X, LABELS)))
+    assert judged.n_support == 3 and judged.score == np.mean((X @ w + b > 0) == (LABELS > 0))
+
+
+@pytest.mark.parametrize("loss, power", [("epsilon_insensitive", 1), ("squared_epsilon_insensitive", 2)])
+def test_linear_regression_with_a_tube(loss, power):
+    w, b, data = np.array([0.3, -0.2, 0.1, 0.5]), 0.25, data_for("svr")
+    judged = objectives.evaluate(Problem("linear_svr", C=3.0, epsilon=0.2, loss=loss), data, LinearModel(w, b, True))
+    errors = [max(0, abs(y - x @ w - b) - 0.2) ** power for x, y in zip(X, TARGET)]
+    assert judged.primal == pytest.approx(0.5 * (w @ w + b * b) + 3 * sum(errors)) and judged.auc is None
+    assert judged.score == pytest.approx(1 - ((TARGET - X @ w - b) ** 2).sum() / ((TARGET - TARGET.mean()) ** 2).sum())
+
+
 def test_linear_hinge_equals_the_linear_kernel():
     estimator = svm.SVC(kernel="linear", C=2.0, tol=1e-8).fit(X, LABELS)
     model = KernelModel(estimator.dual_coef_.ravel(), float(estimator.intercept_[0]), estimator.support_)

@@ -12,11 +12,13 @@ import functools
 import numbers
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, InconsistentVersionWarning
@@ -114,16 +116,20 @@ class Machine(BaseEstimator):
         raise NotImplementedError
 
     def _control(self) -> Control:
-        check_number("max_time", self.max_time, low=0, optional=True, remedy="give seconds, or None for no limit")
         whole = isinstance(self.max_iter, numbers.Integral) and not isinstance(self.max_iter, bool)
         if not whole or self.max_iter < -1 or self.max_iter == 0:
             raise ValueError(f"max_iter={self.max_iter!r} must be a positive integer, or -1 for no limit")
+        self._check_run()
+        shown = self.verbose if self._comm.rank == 0 else 0
+        return Control(self.max_time, self.max_iter, shown, self.callback, type(self).__name__, comm=self._comm)
+
+    def _check_run(self) -> None:
+        """Parameters of the run that all machines have."""
+        check_number("max_time", self.max_time, low=0, optional=True, remedy="give seconds, or None for no limit")
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback={self.callback!r} must be callable with one dict, or None")
         if not isinstance(self.verbose, (numbers.Integral, np.bool_)) or self.verbose < 0:
             raise ValueError(f"verbose={self.verbose!r} must be True, False or a whole number: larger says more")
-        shown = self.verbose if self._comm.rank == 0 else 0
-        return Control(self.max_time, self.max_iter, shown, self.callback, type(self).__name__, comm=self._comm)
 
     def _publish(self, result: Result, **attributes: Any) -> None:
         """Set the fitted attributes, then warn of what the user must know."""
@@ -195,7 +201,8 @@ class Machine(BaseEstimator):
             self.__dict__.pop("feature_names_in_", None)
             return X, y
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True}
-        out = validate_data(self, X, y, reset=reset, **(options | kwargs))
+        with numpy_only():
+            out = validate_data(self, X, y, reset=reset, **(options | kwargs))
         x = out[0] if isinstance(out, tuple) else out
         if sp.issparse(x) and not x.has_canonical_format:
             x = x.copy()
@@ -208,6 +215,13 @@ class Machine(BaseEstimator):
         """Whether X is a few plain rows that validation would hand back: it takes longer than to predict them."""
         known = not hasattr(self, "feature_names_in_")
         return known and plain_rows(X) and X.shape[1] == getattr(self, "n_features_in_", None)
+
+
+def numpy_only() -> AbstractContextManager[None]:
+    """Where scikit-learn dispatches on the kind of array: arrays of other libraries become NumPy's, as they do elsewhere."""
+    if sklearn.get_config()["array_api_dispatch"]:
+        return cast("AbstractContextManager[None]", sklearn.config_context(array_api_dispatch=False))
+    return nullcontext()
 
 
 def plain_rows(X: Any) -> bool:

@@ -10,7 +10,12 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
+from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH
+from maxmargin.budget.merging import LARGEST_GRID, TABLES
+from maxmargin.linear import SOLVERS
 from maxmargin.problem.kernels import NAMES
+
+LARGEST_C = 1e30  # of BudgetSVC, times a weight: coefficients are up to samples times that, products of two must be numbers
 
 Constraints = dict[str, list[Any]]
 
@@ -61,4 +66,28 @@ DIVIDED: Constraints = KERNEL | C | INTERCEPT | {
     "predict_with": [StrOptions({"early", "all", "bcm"})],
     "sample_size": [whole(2)],
     "random_state": ["random_state"],
+}
+LINEAR: Constraints = RUN | INTERCEPT | {
+    "C": [positive()],
+    "tol": [Interval(Real, 0, 1, closed="neither")],
+    "dual": [StrOptions({"auto"}), "boolean"],
+    "intercept_scaling": [positive(), None],
+    "random_state": ["random_state"],
+    "solver": [StrOptions(set(SOLVERS))],
+    "warm_start": ["boolean"],
+}
+BUDGET: Constraints = {name: RUN[name] for name in ("verbose", "max_time", "n_jobs", "callback")} | INTERCEPT | {
+    "C": [Interval(Real, 1 / LARGEST_C, LARGEST_C, closed="both")],
+    "budget": [whole(1)],
+    "gamma": KERNEL["gamma"],
+    "epochs": [whole(1)],
+    "maintenance": [StrOptions(set(MAINTENANCE))],
+    "merge_search": [StrOptions(set(MERGE_SEARCH))],
+    "merge_table": [StrOptions(set(TABLES))],
+    "grid_size": [Interval(Integral, 2, LARGEST_GRID, closed="both")],
+    "refit_memory": [positive()],
+    "stream_size": [whole(1), None],
+    "class_weight": CLASSES["class_weight"],
+    "random_state": ["random_state"],
+    **{flag: ["boolean"] for flag in ("drop_useless", "averaging", "refit", "shuffle", "audit")},
 }

@@ -25,6 +25,7 @@ from maxmargin.estimators._base import (
     check_choice,
     check_flags,
     check_number,
+    check_seed,
 )
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.linear import SOLVERS, Extent, LinearProblem, LinearResult, OneVsRest, drive, intercept_of
@@ -131,6 +132,7 @@ class LinearMachine(Machine):
         check_number("tol", self.tol, low=0, high=1, remedy="it is a relative duality gap, 1e-3 to 1e-8")
         check_flags(self, "fit_intercept", "warm_start")
         check_choice("solver", self.solver, SOLVERS)
+        check_seed(self.random_state)
         check_number("intercept_scaling", self.intercept_scaling, low=0, optional=True,
                      remedy="the size of the constant feature, or None for a free intercept")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,13 +28,13 @@ from maxmargin.estimators._base import (
     check_choice,
     check_flags,
     check_number,
+    check_seed,
     transactional,
 )
+from maxmargin.estimators._constraints import BUDGET, LARGEST_C, Constraints
 from maxmargin.estimators._labelled import Labelled, class_weights, required, row_weights
 from maxmargin.problem.kernels import resolve_gamma
 from maxmargin.runtime import Control, Result, Status, run, thread_count
-
-LARGEST_C = 1e30  # C·weight: coefficients are up to samples times that, and products of two of them must be numbers
 
 
 class BudgetSVC(ClassifierMixin, Machine):
@@ -143,6 +143,8 @@ class BudgetSVC(ClassifierMixin, Machine):
 
     _stream: Options  # of the fit so far, for partial_fit to go on
     _counters: dict[str, float]
+
+    _parameter_constraints: ClassVar[Constraints] = BUDGET
 
     def __init__(
         self,
@@ -304,6 +306,7 @@ class BudgetSVC(ClassifierMixin, Machine):
         check_choice("maintenance", self.maintenance, MAINTENANCE)
         check_choice("merge_search", self.merge_search, MERGE_SEARCH)
         check_choice("merge_table", self.merge_table, TABLES)
+        check_seed(self.random_state)
         check_flags(self, "drop_useless", "fit_intercept", "averaging", "refit", "shuffle", "audit")
         if isinstance(self.gamma, str):
             check_choice("gamma", self.gamma, ["scale", "auto"])
@@ -311,9 +314,7 @@ class BudgetSVC(ClassifierMixin, Machine):
             check_number("gamma", self.gamma, low=0, remedy="give a positive width, 'scale' or 'auto'")
 
     def _control(self, passes: int | None = None) -> Control:
-        check_number("max_time", self.max_time, low=0, optional=True, remedy="give seconds, or None for no limit")
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError(f"callback={self.callback!r} must be callable with one dict, or None")
+        self._check_run()
         passes = self.epochs if passes is None else passes
         title = type(self).__name__ + (f", {passes} passes" if passes else "")
         return Control(self.max_time, -1, self.verbose, self.callback, title)

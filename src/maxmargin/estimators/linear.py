@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils._param_validation import StrOptions
 
 from maxmargin.estimators._base import (
     FloatArray,
     check_choice,
     check_number,
 )
+from maxmargin.estimators._constraints import CLASSES, EPSILON, LINEAR, Constraints
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._linear import LinearMachine, Memory, Past, Samples
 from maxmargin.linear import CrammerSinger, LinearProblem, LinearResult, OneNorm, OneVsRest, Scaled, make
@@ -103,6 +105,13 @@ class LinearSVC(ClassifierMixin, LinearMachine):
     >>> bool(model.dual_gap_ <= 1e-4 * model.objective_)
     True
     """
+
+    _parameter_constraints: ClassVar[Constraints] = LINEAR | {
+        "penalty": [StrOptions(set(PENALTIES))],
+        "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "multi_class": [StrOptions({"ovr", "crammer_singer"})],
+        "class_weight": CLASSES["class_weight"],
+    }
 
     def __init__(
         self,
@@ -296,6 +305,10 @@ class LinearSVR(RegressorMixin, LinearMachine):
     >>> model.status_, bool(model.dual_gap_ <= 1e-6 * model.objective_), round(model.score(X, y), 2)
     ('converged', True, 1.0)
     """
+
+    _parameter_constraints: ClassVar[Constraints] = LINEAR | EPSILON | {
+        "loss": [StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive"})],
+    }
 
     def __init__(
         self,
