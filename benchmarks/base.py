@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+LEAST_ROWS = 300  # of a scaled set: fewer may lack a class
 KERNEL_TASKS = ("svc", "nu_svc", "svr", "nu_svr", "one_class")
 
 
@@ -41,6 +42,13 @@ class Data:
         return Data(
             self.X_train[:rows], self.y_train[:rows], self.X_test[:test_rows], self.y_test[:test_rows], self.source
         )
+
+    def scaled(self, share: float) -> Data:
+        """The first part of the training and test rows, for a quick look; never less than LEAST_ROWS of them."""
+        if share >= 1.0:
+            return self
+        rows, test_rows = (max(LEAST_ROWS, int(share * X.shape[0])) for X in (self.X_train, self.X_test))
+        return self.head(rows, test_rows)
 
 
 @dataclass(frozen=True)
@@ -242,6 +250,35 @@ class Options:
     rows: int | None = None
     tols: list[float] | None = None
     quick: bool = False
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Line:
+    """A number that a paper printed, beside ours. `measured` None: not measured yet, or no such data here.
+
+    better: "less", "more", or "" where neither is. ours: one of our machines, so that worse is lost. at_least: `measured` is
+    where a fit was stopped. why: what is known of the difference.
+    """
+
+    table: str
+    cell: str
+    unit: str
+    published: float | None
+    measured: float | None
+    why: str = ""
+    better: str = ""
+    ours: bool = False
+    at_least: bool = False
+
+    @property
+    def lost(self) -> bool:
+        """Worse than printed by more than what printing rounds: half a per cent, or 0.05 points of accuracy."""
+        if not self.ours or self.published is None or self.measured is None:
+            return False
+        if self.better == "less":
+            return self.measured > 1.005 * self.published
+        return self.better == "more" and self.measured < self.published - (0.05 if self.unit == "%" else 0.0)
 
 
 class Experiment:
@@ -251,7 +288,8 @@ class Experiment:
     where there is no dual) is marked, and does not count in means; so is one whose intercept costs more than
     `intercept_allowed` of the primal value, or whose coefficients leave their bounds by more than `infeasible_allowed`.
     A tolerance on the KKT conditions is not one on the objective: where the `yardstick` solver at the same tol ends
-    further above, twice its excess is allowed.
+    further above, twice its excess is allowed. `shows` are the tables and figures of papers that it measures again, such as
+    "dcsvm_table2"; `run` takes these names too.
     """
 
     name = ""
@@ -267,6 +305,7 @@ class Experiment:
     infeasible_allowed = 1e-2
     yardstick: str | None = None
     bandwidth = False  # whether to measure the machine's read bandwidth beside the cells
+    shows: tuple[str, ...] = ()
 
     def cells(self, options: Options) -> list[Cell]:
         raise NotImplementedError
@@ -286,6 +325,10 @@ class Experiment:
         from benchmarks import report
 
         return report.tables(self, run)
+
+    def compare(self, run: dict[str, Any]) -> list[Line]:
+        """Published beside measured, for experiments that show something of a paper."""
+        return []
 
     def plots(self, run: dict[str, Any], folder: pathlib.Path) -> list[pathlib.Path]:
         """Write pictures into `folder` and return them."""

@@ -8,7 +8,7 @@ import pathlib
 import sys
 from typing import Any
 
-from benchmarks import due, harness, provenance, report, texts
+from benchmarks import due, harness, papers, provenance, report, texts
 from benchmarks.base import Options, discover
 from benchmarks.progress import Progress
 
@@ -25,13 +25,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="maxmargin's benchmarks")
     commands = parser.add_subparsers(required=True)
     run = commands.add_parser("run", help="run experiments, print their tables, write JSON; goes on where it was killed")
-    run.add_argument("experiments", nargs="+", metavar="experiment", help='their names, or "due" for all that are')
+    run.add_argument("experiments", nargs="+", metavar="experiment", help='their names, those of tables and figures (dcsvm_table2), or "due" for all that are')
     run.add_argument("--sets", type=_names, help="data sets, comma separated (default: the experiment's)")
     run.add_argument("--solvers", type=_names, help="solvers, comma separated (default: the experiment's)")
     run.add_argument("--repeat", type=int, help="turns per cell; the best counts (default: the experiment's, 3)")
     run.add_argument("--limit", type=float, metavar="S", help="seconds per fit, after that it is killed")
     run.add_argument("--threads", type=int, default=2, help="threads (cores) each solver may use (default 2)")
     run.add_argument("--rows", type=int, help="use at most so many training rows")
+    run.add_argument("--scale", type=_share, default=1.0, metavar="S", help="this share of all rows, for a quick look (0.1)")
     run.add_argument("--tols", type=_numbers, help="tolerances, comma separated (default: the experiment's)")
     run.add_argument("--quick", action="store_true", help="2,000 rows, once, 60 s per fit: does everything work?")
     run.add_argument("--fresh", action="store_true", help="throw away what a run that was killed had measured")
@@ -59,17 +60,27 @@ def _numbers(text: str) -> list[float]:
     return [float(value) for value in _names(text)]
 
 
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0.0 < value <= 1.0:
+        raise argparse.ArgumentTypeError(f"{text} is no share of the rows: give a number above 0, and 1 at most")
+    return value
+
+
 def _experiments(names: list[str]) -> list[Any]:
-    known = discover("experiments")
-    unknown = [name for name in names if name not in known]
+    """By their own names, or by those of the papers' tables and figures."""
+    known, shown = discover("experiments"), papers.showing()
+    unknown = [name for name in names if name not in known and name not in shown]
     if unknown:
-        raise SystemExit(f"unknown experiment {', '.join(unknown)}: choose among {', '.join(known)}")
-    return [known[name]() for name in names]
+        raise SystemExit(f"unknown experiment {', '.join(unknown)}: choose among {', '.join([*known, *shown])}")
+    own = [one for name in names for one in ([name] if name in known else shown[name])]
+    return [known[name]() for name in dict.fromkeys(own)]
 
 
 def _run(args: argparse.Namespace) -> None:
     options = Options(args.sets, args.solvers, args.repeat, args.limit, args.threads, args.rows, args.tols, args.quick)
-    partial = bool(args.solvers or args.rows or args.quick or args.tols)
+    options.scale = args.scale
+    partial = bool(args.solvers or args.rows or args.quick or args.tols or args.scale < 1.0)
     draft = args.draft or (partial and not args.save)
     refusal = provenance.refusal()
     if refusal and not draft:
@@ -88,6 +99,7 @@ def _run(args: argparse.Namespace) -> None:
         path.write_text(json.dumps(merged, indent=1) + "\n")
         kept.close()
         print(f"# {experiment.title}\n\n{report.conditions(outcome)}\n\n{experiment.report(outcome)}\n")
+        print(papers.section(experiment, outcome))
         print(f"Written: benchmarks/results/{path.name}")
         if loud := report.disturbed(outcome["records"]):
             print(f"THE MACHINE WAS NOT QUIET: {loud}")
@@ -121,6 +133,11 @@ def _list(args: argparse.Namespace) -> None:
         for name, cls in discover(kind).items():
             text = cls.__doc__ if cls.__doc__ and "Subclass" not in cls.__doc__ else sys.modules[cls.__module__].__doc__
             print(f"  {name:24} {(text or '').strip().splitlines()[0]}")
+    for paper in papers.NAMES:
+        print(f"{papers.paper(paper).TITLE}:")
+        for shown, names in papers.showing().items():
+            if shown.split("_")[0] == paper:
+                print(f"  {shown:24} {', '.join(names)}")
 
 
 def _due(args: argparse.Namespace) -> None:

@@ -63,7 +63,7 @@ def run(
             begun = [record or {"status": "new", "turns": 0, "times": []} for record in known]
             bar.update(sum(record["turns"] for record in begun))
             if next_turn(group, begun):
-                data = discover("datasets")[rows[0]]().load().head(*rows[1:])
+                data = discover("datasets")[rows[0]]().load().head(*rows[1:]).scaled(options.scale)
                 folder = pathlib.Path(scratch) / "data"
                 storage.save(data, folder)
                 begun = [record or _record(cell, data, header, options) for record, (cell, _) in zip(known, group)]
@@ -94,6 +94,7 @@ def conditions(experiment: Experiment, options: Options, repeat: int) -> dict[st
         "repeat": repeat,
         "time_limit": options.time_limit or (60.0 if options.quick else experiment.time_limit),
         "quick": options.quick,
+        "scale": options.scale,
     }
 
 
@@ -114,6 +115,7 @@ def _least(*caps: int | None) -> int | None:
 def _identity(cell: Cell, rows: Rows, options: Options) -> str:
     """Equal for two cells when a fit of one is a fit of the other."""
     what = dataclasses.asdict(cell) | {"rows": rows[1], "test_rows": rows[2], "threads": cell.threads or options.threads}
+    what |= {"scale": options.scale} if options.scale < 1.0 else {}
     return json.dumps({key: value for key, value in what.items() if key not in ("repeat", "limit")}, sort_keys=True)
 
 

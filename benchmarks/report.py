@@ -17,6 +17,8 @@ METHOD = (pathlib.Path(__file__).parent / "method.md").read_text(encoding="utf-8
 
 def page(experiment: Experiment, run: dict[str, Any]) -> str:
     """The whole Markdown page of one experiment."""
+    from benchmarks import papers
+
     intro = (type(experiment).__doc__ or "").strip() or _module_doc(experiment)
     return "\n".join(
         [
@@ -28,7 +30,7 @@ def page(experiment: Experiment, run: dict[str, Any]) -> str:
             "",
             conditions(run),
             "",
-            experiment.report(run).rstrip(),
+            "\n\n".join(part for part in (experiment.report(run).rstrip(), papers.section(experiment, run)) if part),
             "",
             reproduce(experiment, run),
             "",
@@ -48,6 +50,8 @@ def conditions(run: dict[str, Any]) -> str:
     generated = sorted({r["dataset"] for r in run["records"] if r["source"] == "generated"})
     data = "real data" if sources <= {"real"} else f"**generated stand-ins** for {', '.join(generated)}"
     quick = " **A quick run on a few rows: not a result.**" if run["quick"] else ""
+    scale = run.get("scale", 1.0)
+    quick += f" **{100 * scale:g} % of the rows: not a result.**" if scale < 1.0 else ""
     return (
         f"Measured {_dates(run)} on {run['hardware']}, {provenance.named(run)}; {run['threads']} threads, "
         f"{best_of(run)}, limit {run['time_limit']:g} s per fit; {data}{_quiet(run['records'])}.{quick} "

@@ -1,6 +1,6 @@
 """Numbers in prose: whatever a page says of a measurement is made from the stored results, never typed.
 
-In README.md and docs/*.md everything between two markers belongs to `python -m benchmarks report`:
+In README.md, docs/*.md and docs/papers/*.md everything between two markers belongs to `python -m benchmarks report`:
 
     <!-- generated: exact.readme -->
     a table, or sentences: what the experiment's method text_readme(run) returns
@@ -21,7 +21,7 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import report
+from benchmarks import papers, report
 from benchmarks.base import Experiment, discover
 
 Record = dict[str, Any]
@@ -40,8 +40,9 @@ def everything(runs: dict[str, Run], folder: pathlib.Path, names: list[str]) -> 
 
 
 def marked_pages(folder: pathlib.Path) -> list[pathlib.Path]:
-    """README.md and docs/*.md, as far as they have marked places."""
-    pages = [folder.parent.parent / "README.md", *sorted(folder.parent.glob("*.md"))]
+    """README.md, docs/*.md and docs/papers/*.md, as far as they have marked places."""
+    docs = folder.parent
+    pages = [docs.parent / "README.md", *sorted(docs.glob("*.md")), *sorted((docs / "papers").glob("*.md"))]
     return [path for path in pages if path.exists() and MARKED.search(path.read_text(encoding="utf-8"))]
 
 
@@ -61,6 +62,8 @@ def text(name: str, runs: dict[str, Run]) -> str:
     title, _, word = first.partition(".")
     keys = dict(part.split("=", 1) for part in rest)
     known = discover("experiments")
+    if title == "paper" and word in papers.WORDS:
+        return papers.WORDS[word](runs, **keys)
     if title not in known:
         raise ValueError(f"generated: {name}: there is no experiment {title!r}, only {', '.join(known)}")
     if title not in runs:

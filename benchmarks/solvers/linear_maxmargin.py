@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 from typing import Any
 
@@ -64,6 +65,68 @@ class Cpa(Linear):
 
     name = "linear-cpa"
     method = "cpa"
+
+
+class _PapersRule(Linear):
+    """Stops where the paper does: (F − F_t)/(C·m) ≤ options["stop"], C the factor of the sum."""
+
+    def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
+        options = dict(problem.options)
+        allowed = options.pop("stop") * problem.C * X.shape[0]
+        options["callback"] = lambda row: row["objective"] - row["dual"] <= allowed
+        super().prepare(dataclasses.replace(problem, tol=1e-9, options=options), X, y, threads)
+
+
+class OcasPapersRule(_PapersRule):
+    name = "ocas-rule"
+    method = "ocas"
+
+
+class CpaPapersRule(_PapersRule):
+    """CPA by the same rule: SVMperf's and BMRM's algorithm, on our own passes."""
+
+    name = "cpa-rule"
+    method = "cpa"
+
+
+class OcasMix(Ocas):
+    """Algorithm 1 with another λ (`options["mix"]`; 0.1 in the paper). Each fit has a process of its own."""
+
+    name = "linear-ocas-mix"
+
+    def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
+        options = dict(problem.options)
+        module, plain = importlib.import_module("maxmargin.linear.solver"), importlib.import_module("maxmargin.linear.ocas")
+        module.Ocas = functools.partial(plain.Ocas, mix=options.pop("mix"))  # type: ignore[attr-defined]
+        super().prepare(dataclasses.replace(problem, options=options), X, y, threads)
+
+
+class SvmLightStandIn(Solver):
+    """A decomposition with a linear kernel, our own SVC: a stand-in for SVMlight, whose time it does not tell."""
+
+    name = "svmlight-standin"
+    package = "maxmargin"
+    tasks = ("linear",)
+    ours = True
+
+    def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
+        make = importlib.import_module("maxmargin").SVC
+        self.X, self.y = X, y
+        same = {"C": problem.C, "tol": problem.tol, "fit_intercept": problem.fit_intercept, "n_jobs": threads}
+        self.estimator = make(kernel="linear", **same)
+
+    def fit(self) -> None:
+        self.estimator.fit(self.X, self.y)
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.asarray(self.estimator.predict(X))
+
+    def model(self, X_test: Any) -> LinearModel:
+        w = self.estimator.coef_
+        return LinearModel(np.ravel(w.toarray() if hasattr(w, "toarray") else w), float(self.estimator.intercept_[0]))
+
+    def extra(self) -> dict[str, float]:
+        return {"iterations": float(np.sum(self.estimator.n_iter_))}
 
 
 class Path(Linear):

@@ -76,3 +76,13 @@ class SGD(_Linear):
             loss=problem.loss, alpha=1.0 / (X.shape[0] * problem.C), tol=problem.tol, random_state=0,
             fit_intercept=problem.fit_intercept, max_iter=1000, n_jobs=threads,
         )  # fmt: skip
+
+
+class SGDEpochs(SGD):
+    """`options["epochs"]` passes, whatever the objective does: 10 in the OCAS paper."""
+
+    name = "sklearn-sgd-epochs"
+
+    def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
+        super().prepare(problem, X, y, threads)
+        self.estimator.set_params(max_iter=int(problem.options["epochs"]), tol=None)

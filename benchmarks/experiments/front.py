@@ -1,0 +1,123 @@
+"""Accuracy against time on all of covtype: our four engines, the peers, and the competitors of DC-SVM's paper (its figure 3e).
+
+464,809 training rows, 116,203 test rows; RBF machines at the paper's C = 32, γ = 32. Engines that can be asked for more or less have
+several points: levels of divide and conquer, budgets, numbers of features, centres or basis vectors, a fifth of the rows for LIBSVM. A
+linear machine is on the picture to show what the kernel is worth. Peers that are not ready after five minutes are stopped and stand
+at the picture's edge. Features of LLSVM, FastFood and LTPU are as many as memory allows (the paper: 3,000).
+"""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+from benchmarks import plots, report
+from benchmarks.base import Cell, Experiment, Line, Options, Problem, discover
+from benchmarks.experiments.dc import METHODS, table_2_pair
+
+Record = dict[str, Any]
+EARLY = "maxmargin-dc-early"
+OURS = (EARLY, "maxmargin-dc", "maxmargin", "budget", "linear-maxmargin")
+PEERS = (
+    "libsvm", "sklearnex-float32", "libsvm-fifth", "lasvm", "cascade", "llsvm", "fourier", "fastfood", "ltpu", "spsvm", "liblinear-s3",
+)  # fmt: skip
+NAMES = {
+    EARLY: "DCSVC, early", "maxmargin-dc": "DCSVC", "maxmargin": "SVC", "budget": "BudgetSVC", "linear-maxmargin": "LinearSVC",
+    "libsvm": "LIBSVM", "sklearnex-float32": "scikit-learn-intelex", "libsvm-fifth": "LIBSVM on a fifth", "lasvm": "LaSVM",
+    "cascade": "CascadeSVM", "llsvm": "LLSVM", "fourier": "Fourier features", "fastfood": "FastFood", "ltpu": "LTPU",
+    "spsvm": "SpSVM", "liblinear-s3": "LIBLINEAR",
+}  # fmt: skip
+POINTS: dict[str, tuple[dict[str, Any], ...]] = {  # options of a solver's points, the usual one last
+    EARLY: ({"stop_level": 4, "early": False}, {"stop_level": 2, "early": False}, {}),
+    "budget": tuple({"budget": b, "epochs": 1, "random_state": 0} for b in (100, 500)),
+    **{name: tuple({"features": k} for k in (100, 500)) for name in ("llsvm", "fourier", "fastfood", "ltpu")},
+    "spsvm": ({"basis": 50}, {"basis": 200}),
+}
+LIMIT = 300.0
+
+
+class Front(Experiment):
+    title = "All of covtype: accuracy against time"
+    shows = ("dcsvm_table2", "dcsvm_figure3")
+    sets = ("covtype",)
+    solvers = (*OURS, *PEERS)
+    baseline = EARLY
+    repeat = 1
+    time_limit = 600.0
+    excess_allowed = float("inf")
+
+    def cells(self, options: Options) -> list[Cell]:
+        kernel, cells = discover("datasets")["covtype"].kernel, []
+        for solver in self.chosen_solvers(options):
+            for point in POINTS.get(solver, ({},)):
+                linear = solver in ("linear-maxmargin", "liblinear-s3")
+                intercept = solver in ("libsvm", "sklearnex-float32", "libsvm-fifth", "lasvm")
+                cache = 200.0 if solver in OURS else 2000.0
+                kernel_machine = Problem("svc", **kernel, fit_intercept=intercept, cache_size=cache, options=point)
+                problem = Problem("linear", fit_intercept=False) if linear else kernel_machine
+                limit = None if solver in OURS else LIMIT
+                cells.append(Cell("covtype", solver, problem, limit=limit, score_only=True, label=_label(point)))
+        return cells
+
+    def report(self, run: dict[str, Any]) -> str:
+        lines = [["program", "setting", "seconds", "accuracy"]]
+        for r in sorted(run["records"], key=lambda r: (r["status"] != "ok", -(r.get("score") or 0.0))):
+            time = report.seconds(r["best"]) if r["status"] == "ok" else _late(r)
+            lines.append([NAMES[r["solver"]], r["label"], time, report.score(r)])
+        picture = "![accuracy against seconds](front.svg)"
+        return "\n\n".join(part for part in (picture, report.markdown(lines), report.reasons(run["records"])) if part)
+
+    def compare(self, run: dict[str, Any]) -> list[Line]:
+        """Table 2's column of covtype: the competitors (our own machines are compared in `dc`)."""
+        lines = []
+        for method, solver in METHODS.items():
+            mine = [r for r in run["records"] if r["solver"] == solver]
+            if mine and not method.startswith("DC-SVM"):
+                lines += table_2_pair(method, "covtype", "covtype", mine[-1])
+        return lines
+
+    def text_early(self, run: dict[str, Any]) -> str:
+        """The abstract's claim."""
+        early = next((r for r in run["records"] if r["solver"] == EARLY and r["status"] == "ok" and not r["label"]), None)
+        peer = next((r for r in run["records"] if r["solver"] == "libsvm" and r["status"] in ("ok", "timeout")), None)
+        if early is None or peer is None:
+            return "(not measured yet)"
+        late = peer["status"] == "timeout"
+        ratio = (report.limit_of(peer) if late else peer["best"]) / early["best"]
+        more = "more than " if late else ""
+        return f"{report.score(early)} in {report.seconds(early['best'])} s, {more}{ratio:.0f} times faster than LIBSVM"
+
+    def text_picture(self, run: dict[str, Any]) -> str:
+        """README's figure, there once it is measured."""
+        return "![Accuracy against training time on all of covtype](docs/benchmarks/front.svg)"
+
+    def plots(self, run: dict[str, Any], folder: pathlib.Path) -> list[pathlib.Path]:
+        pyplot = plots._pyplot()
+        done = [r for r in run["records"] if r["status"] == "ok" and r.get("score") is not None]
+        if pyplot is None or not done:
+            return []
+        figure, axis = pyplot.subplots(figsize=(8, 4.6))
+        for i, solver in enumerate(dict.fromkeys(r["solver"] for r in done)):
+            points = sorted((r["best"], 100 * r["score"]) for r in done if r["solver"] == solver)
+            style = {"marker": "o", "lw": 2, "ms": 7} if solver in OURS else {"marker": "s", "lw": 1, "ms": 4, "ls": "--"}
+            axis.plot(*zip(*points), color=f"C{i % 10}", **style)
+            axis.annotate(NAMES[solver], points[-1], textcoords="offset points", xytext=(6, -3), fontsize=8)
+        axis.set(xscale="log", xlabel="seconds of training (log scale)", ylabel="test accuracy, %")
+        late = [NAMES[r["solver"]] for r in run["records"] if r["status"] == "timeout"]
+        axis.set_title(f"not ready after {LIMIT:g} s: {', '.join(late)}" if late else "", fontsize=8)
+        figure.tight_layout()
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "front.svg"
+        figure.savefig(path, metadata={"Date": None})
+        pyplot.close(figure)
+        return [path]
+
+
+def _late(record: Record) -> str:
+    return f"> {report.limit_of(record):g}" if record["status"] == "timeout" else record["status"]
+
+
+def _label(point: dict[str, Any]) -> str:
+    """Such as "budget 500"; the usual point has none."""
+    shown = {key: value for key, value in point.items() if key in ("stop_level", "budget", "features", "basis")}
+    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in shown.items())
