@@ -39,9 +39,7 @@ class Data:
 
     def head(self, rows: int | None, test_rows: int | None = None) -> Data:
         """The first `rows` training rows (rows are in random order already), and the first `test_rows` test rows."""
-        return Data(
-            self.X_train[:rows], self.y_train[:rows], self.X_test[:test_rows], self.y_test[:test_rows], self.source
-        )
+        return Data(self.X_train[:rows], self.y_train[:rows], self.X_test[:test_rows], self.y_test[:test_rows], self.source)
 
     def scaled(self, share: float) -> Data:
         """The first part of the training and test rows, for a quick look; never less than LEAST_ROWS of them."""
@@ -103,8 +101,9 @@ class PairsModel:
 
 @dataclass
 class LinearModel:
-    """f(x) = w·x + intercept. `penalised` says that ½·intercept² is part of the objective. Several classes: a row of w and
-    an intercept for each of them, against the rest."""
+    """f(x) = w·x + intercept. `penalised` says that ½·intercept² is part of the objective. Several classes: a row of w
+    and an intercept for each of them, against the rest.
+    """
 
     w: np.ndarray
     intercept: float | np.ndarray = 0.0
@@ -257,8 +256,8 @@ class Options:
 class Line:
     """A number that a paper printed, beside ours. `measured` None: not measured yet, or no such data here.
 
-    better: "less", "more", or "" where neither is. ours: one of our machines, so that worse is lost. at_least: `measured` is
-    where a fit was stopped. why: what is known of the difference.
+    better: "less", "more", or "" where neither is. ours: one of our machines, so that worse is lost. at_least:
+    `measured` is where a fit was stopped. why: what is known of the difference.
     """
 
     table: str
@@ -288,8 +287,8 @@ class Experiment:
     where there is no dual) is marked, and does not count in means; so is one whose intercept costs more than
     `intercept_allowed` of the primal value, or whose coefficients leave their bounds by more than `infeasible_allowed`.
     A tolerance on the KKT conditions is not one on the objective: where the `yardstick` solver at the same tol ends
-    further above, twice its excess is allowed. `shows` are the tables and figures of papers that it measures again, such as
-    "dcsvm_table2"; `run` takes these names too.
+    further above, twice its excess is allowed. `shows` are the tables and figures of papers that it measures again,
+    such as "dcsvm_table2"; `run` takes these names too.
     """
 
     name = ""

@@ -25,7 +25,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="maxmargin's benchmarks")
     commands = parser.add_subparsers(required=True)
     run = commands.add_parser("run", help="run experiments, print their tables, write JSON; goes on where it was killed")
-    run.add_argument("experiments", nargs="+", metavar="experiment", help='their names, those of tables and figures (dcsvm_table2), or "due" for all that are')
+    run.add_argument(
+        "experiments",
+        nargs="+",
+        metavar="experiment",
+        help='their names, those of tables and figures (dcsvm_table2), or "due" for all that are',
+    )
     run.add_argument("--sets", type=_names, help="data sets, comma separated (default: the experiment's)")
     run.add_argument("--solvers", type=_names, help="solvers, comma separated (default: the experiment's)")
     run.add_argument("--repeat", type=int, help="turns per cell; the best counts (default: the experiment's, 3)")

@@ -11,8 +11,8 @@ Nothing a solver says about itself is used. With f = Σ_j coef_j K(·, x_j) + b 
     linear_l1  P = ‖w‖₁ (+ |b| where the solver penalises b) + C Σ loss(1 − y f)
     linear_svr P = ½‖w‖² (+ ½b² where the solver penalises b) + C Σ loss(|y − f| − ε)
 
-Machines of several classes are sums of such problems: over all pairs (pairs.py; svc and nu_svc), or over each class against
-the rest (linear).
+Machines of several classes are sums of such problems: over all pairs (pairs.py; svc and nu_svc), or over each class
+against the rest (linear).
 
 P is minimised and D is at most the optimum for every feasible point. Float32 solvers leave their box or equality by
 rounding, and an infeasible point could show a D above the optimum; so a dual point is first made feasible (clipped to
@@ -49,6 +49,7 @@ class Evaluation:
     auc: float | None = None  # area under the ROC curve, where there are two classes and decision values
     n_support: int | None = None
     penalised: bool = False  # the intercept is part of the norm: another problem, with another optimum
+    mse: float | None = None  # mean squared error on the test rows, of regression
 
     @property
     def gap(self) -> float | None:
@@ -76,8 +77,10 @@ def _evaluate_kernel(problem: Problem, data: Data, model: KernelModel, threads: 
     vectors = model.vectors if model.support is None else data.X_train[model.support]
     decision = expansion(problem, data.X_test, vectors, coef, threads)[:, 0] + model.intercept
     score = None if problem.task == "one_class" else _score(problem, data.y_test, decision)
+    regression = problem.task in ("svr", "nu_svr") and len(data.y_test) > 0
+    mse = float(np.mean((data.y_test - decision) ** 2)) if regression else None
     if score_only:
-        return Evaluation(score=score, n_support=int(np.count_nonzero(coef)))
+        return Evaluation(score=score, n_support=int(np.count_nonzero(coef)), mse=mse)
     y = np.asarray(data.y_train, dtype=np.float64)
     make_point, make_values = FORMULATIONS[problem.task]
     own = None if model.support is None else y[model.support]
@@ -88,7 +91,7 @@ def _evaluate_kernel(problem: Problem, data: Data, model: KernelModel, threads: 
     image = Image(f[:, 0], float(point.coef @ at[:, 0]), float(point.feasible @ at[:, 1]))
     values = make_values(problem, y, own, point, image, model.intercept)
     auc = _auc(data.y_test, decision) if problem.task in ("svc", "nu_svc") else None
-    return Evaluation(*values, point.moved, score, auc, int(np.count_nonzero(coef)))
+    return Evaluation(*values, point.moved, score, auc, int(np.count_nonzero(coef)), mse=mse)
 
 
 def _evaluate_pairs(problem: Problem, data: Data, model: PairsModel, threads: int, score_only: bool) -> Evaluation:

@@ -1,8 +1,9 @@
-"""artificial: two Gaussians with different diagonal covariances of multiple scales, 50,000 / 50,000 rows × 500, dense, generated.
+"""artificial: two Gaussians with different diagonal covariances of multiple scales, 50,000 / 50,000 rows × 500, dense,
+generated.
 
-The OCAS paper describes its set no further than that. Here: a standard deviation of each feature and class is 10^u, u uniform in
-[−1, 1]; the two means differ by DISTANCE standard deviations in all, spread evenly, which gives about the area under the ROC curve
-that it prints.
+The OCAS paper describes its set no further than that. Here: a standard deviation of each feature and class is 10^u, u
+uniform in [−1, 1]; the two means differ by DISTANCE standard deviations in all, spread evenly, which gives about the
+area under the ROC curve that it prints.
 """
 
 import numpy as np

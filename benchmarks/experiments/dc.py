@@ -1,14 +1,15 @@
 """DC-SVM against the peers (DC-SVM paper, Table 2): seconds and accuracy, early and exact, and the goals.
 
-The divide and conquer machines fit no intercept, as in the paper, and neither does `maxmargin` here: it is our own SVC on
-the same problem, from a cold start. The peers always fit one; on ijcnn1 ours is therefore also run with one.
-`covtype_first` is the file's first 50,000 rows. A peer that takes longer than its limit is stopped. All rows of covtype are
-for our machines alone: the paper gives 83,631 s for LIBSVM there, and `front` has its competitors. A model of a level is judged by
-its accuracy: it solves another problem, whose objective would say nothing.
+The divide and conquer machines fit no intercept, as in the paper, and neither does `maxmargin` here: it is our own SVC
+on the same problem, from a cold start. The peers always fit one; on ijcnn1 ours is therefore also run with one.
+`covtype_first` is the file's first 50,000 rows. A peer that takes longer than its limit is stopped. All rows of covtype
+are for our machines alone: the paper gives 83,631 s for LIBSVM there, and `front` has its competitors. A model of a
+level is judged by its accuracy: it solves another problem, whose objective would say nothing.
 
-The paper's competitors are fitted at its settings (one round of CascadeSVM, one pass of LaSVM, 3,000 features or centres, 200 basis
-vectors) and stopped after two minutes; those written here (CascadeSVM, LaSVM, LLSVM, FastFood, LTPU, SpSVM) tell accuracy, and of
-their time only the order. `ijcnn1_unit` has its features scaled to [0, 1], which the paper says it did.
+The paper's competitors are fitted at its settings (one round of CascadeSVM, one pass of LaSVM, 3,000 features or
+centres, 200 basis vectors) and stopped after two minutes; those written here (CascadeSVM, LaSVM, LLSVM, FastFood, LTPU,
+SpSVM) tell accuracy, and of their time only the order. `ijcnn1_unit` has its features scaled to [0, 1], which the paper
+says it did.
 """
 
 from __future__ import annotations
@@ -148,7 +149,9 @@ def _papers_cells(name: str, solver: str) -> list[Cell]:
 
 
 def _same_problem(records: list[Record]) -> list[Record]:
-    """Those of the tables: not the ones with an intercept, scaled otherwise, or of competitors, which have a table of their own."""
+    """Those of the tables: not the ones with an intercept, scaled otherwise, or of competitors, which have a table of
+    their own.
+    """
     return [r for r in records if r["label"] not in (WITH, COMPETITOR) and r["dataset"] != UNIT]
 
 

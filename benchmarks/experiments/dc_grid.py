@@ -1,9 +1,9 @@
 """Total time over a grid of C and γ (DC-SVM paper, Table 4): early, exact, and the peers, 25 settings each.
 
 Parts of the sets, so that the grid takes minutes; the paper used all rows. So few rows have fewer levels than many: the
-table says how many clusters each machine began with. Each program has as many threads as the table says; scikit-learn can
-use one only. A fit past the limit counts with the limit. As in the paper the best accuracy of the grid is that on the test
-rows: it shows what the grid contains, not what a user without them would pick.
+table says how many clusters each machine began with. Each program has as many threads as the table says; scikit-learn
+can use one only. A fit past the limit counts with the limit. As in the paper the best accuracy of the grid is that on
+the test rows: it shows what the grid contains, not what a user without them would pick.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ class DCGrid(Experiment):
                 late = any(r["status"] == "timeout" for r in mine)
                 why = f"{dcsvm.MACHINE}, {dcsvm.ROWS_2[theirs]:,} rows; here {ROWS:,}"
                 total = _total(mine) if mine else None
-                lines.append(Line("Table 4", f"{theirs}, {method}", "s", printed, total, why, "less", method != "LIBSVM", late))
+                lines.append(
+                    Line("Table 4", f"{theirs}, {method}", "s", printed, total, why, "less", method != "LIBSVM", late)
+                )
         printed = dcsvm.TABLE_4["webspam"][1]
         return [*lines, Line("Table 4", "webspam, DC-SVM", "s", printed, None, "the data is not at hand")]
 
@@ -91,7 +93,9 @@ class DCGrid(Experiment):
 
 def _total(records: list[dict[str, Any]]) -> float:
     """Seconds of all settings; a fit past the limit counts with the limit."""
-    return float(sum(r["best"] if r["status"] == "ok" else report.limit_of(r) for r in records if r["status"] in ("ok", "timeout")))
+    return float(
+        sum(r["best"] if r["status"] == "ok" else report.limit_of(r) for r in records if r["status"] in ("ok", "timeout"))
+    )
 
 
 def _clusters(records: list[dict[str, Any]]) -> str:

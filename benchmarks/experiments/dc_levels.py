@@ -1,16 +1,18 @@
 """What the levels find (DC-SVM paper, figures 1 to 4): bound and difference, support vectors, time, error, accuracy.
 
-Figure 1 has one level with k clusters on 10,000 rows of covtype: the difference f(clusters) − f(best known) against Theorem 1's bound
-over all pairs of rows, and against the difference for a random partition; solved to tol 1e-6. Between bound and difference stand
-the steps that lead from one to the other, each of them an upper bound of the next. The same at smaller C and γ shows on what
-they depend. In the tables of figures 2 and 3 each line is a fit that stops at one level, all support vectors together; level 0 is the
-whole problem, and tol is our SVC from a cold start. CascadeSVM has as many random parts as the level has clusters, and joins them
-two by two down to one. Figure 4 is the polynomial kernel. Flat clusterings into 16, 64 and 256 clusters, of several numbers of rows
-and several γ, show on what it depends how many support vectors are found. Nothing here fits an intercept.
+Figure 1 has one level with k clusters on 10,000 rows of covtype: the difference f(clusters) − f(best known) against
+Theorem 1's bound over all pairs of rows, and against the difference for a random partition; solved to tol 1e-6. Between
+bound and difference stand the steps that lead from one to the other, each of them an upper bound of the next. The same
+at smaller C and γ shows on what they depend. In the tables of figures 2 and 3 each line is a fit that stops at one
+level, all support vectors together; level 0 is the whole problem, and tol is our SVC from a cold start. CascadeSVM has
+as many random parts as the level has clusters, and joins them two by two down to one. Figure 4 is the polynomial
+kernel. Flat clusterings into 16, 64 and 256 clusters, of several numbers of rows and several γ, show on what it depends
+how many support vectors are found. Nothing here fits an intercept.
 """
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 from typing import Any
 
@@ -47,7 +49,10 @@ class DCLevels(Experiment):
         for name in self.chosen_sets(options):
             kernel = dict(known[name].kernel, fit_intercept=False)
             size = {"rows": ROWS[name], "test_rows": TEST_ROWS}
-            for label, terms in (("", kernel), *((("poly ", dict(POLY, fit_intercept=False)),) if name == "covtype" else ())):
+            for label, terms in (
+                ("", kernel),
+                *((("poly ", dict(POLY, fit_intercept=False)),) if name == "covtype" else ()),
+            ):
                 cells += _by_level(name, terms, size, label)
             if name == "covtype":
                 cells += [cell for k in CLUSTERS for cell in _figure_1_cells(kernel, size, k)]
@@ -65,7 +70,8 @@ class DCLevels(Experiment):
             shown = r["solver"] in (COEFFICIENTS, CASCADE, "maxmargin") and not r["label"].startswith(("k ", "flat "))
             if r["status"] != "ok" or not shown:
                 continue
-            extra, score = r.get("extra", {}), early.get((r["dataset"], r["label"]), r).get("score")
+            predicting = r if r["solver"] == CASCADE else early.get((r["dataset"], r["label"]), r)
+            extra, score = r.get("extra", {}), predicting.get("score")
             found = [report.number(extra.get(key), 3) for key in ("precision", "recall")]
             accuracy = "" if score is None else f"{100 * score:.2f} %"
             bound, error = report.number(extra.get("bound"), 3), report.number(r.get("dual_excess"), 2)
@@ -88,7 +94,9 @@ class DCLevels(Experiment):
                     printed = dcsvm.SUPPORT_2 if solver == COEFFICIENTS else None
                     why = f"{r['rows']:,} rows; the set of the claim is not named"
                     cell = f"{name}, {method}, 256 clusters: recall"
-                    lines.append(Line("figure 2", cell, "%", printed, 100 * r["extra"]["recall"], why, "more", solver == COEFFICIENTS))
+                    lines.append(
+                        Line("figure 2", cell, "%", printed, 100 * r["extra"]["recall"], why, "more", solver == COEFFICIENTS)
+                    )
         return lines
 
     def text_overlap(self, run: dict[str, Any]) -> str:
@@ -105,8 +113,13 @@ class DCLevels(Experiment):
         if not found:
             return "(not measured yet)"
         names = (*STEPS, "difference")
-        pairs = [[row[a] / row[b] for row in found] for a, b in zip(names, names[1:])]
-        words = ("to support vectors alone (Theorem 3)", "from C to the alphas there are", "by the signs of y_i y_j", "by optimality")
+        pairs = [[row[a] / row[b] for row in found] for a, b in itertools.pairwise(names)]
+        words = (
+            "to support vectors alone (Theorem 3)",
+            "from C to the alphas there are",
+            "by the signs of y_i y_j",
+            "by optimality",
+        )
         said = [f"{report.between(values)} {word}" for values, word in zip(pairs, words)]
         usual = [row["mean_alpha"] for row in found]
         return f"{', '.join(said)}; the mean alpha of a support vector is {report.between(usual)} where C is 32"
@@ -116,7 +129,10 @@ class DCLevels(Experiment):
         found = [row for row in slacks(run["records"]) if row["C"] == row["gamma"] == 32.0 and row.get("random")]
         if not found:
             return "(not measured yet)"
-        said = [f"k = {row['k']}: {row['theorem_1'] / row['random']:.2g} and {row['difference'] / row['random']:.2g}" for row in found]
+        said = [
+            f"k = {row['k']}: {row['theorem_1'] / row['random']:.2g} and {row['difference'] / row['random']:.2g}"
+            for row in found
+        ]
         return "; ".join(said)
 
     def text_identified(self, run: dict[str, Any]) -> str:
@@ -170,7 +186,9 @@ def slacks(records: list[Record]) -> list[dict[str, float]]:
         if r["solver"] != COEFFICIENTS or not set(STEPS) <= set(r["extra"]) or r.get("dual") is None:
             continue
         problem = r["problem"]
-        same = [o for o in done if all(o["problem"][key] == problem[key] for key in ("C", "gamma")) and o.get("dual") is not None]
+        same = [
+            o for o in done if all(o["problem"][key] == problem[key] for key in ("C", "gamma")) and o.get("dual") is not None
+        ]
         best = max(o["dual"] for o in same)
         random = [best - o["dual"] for o in same if o["solver"] == RANDOM and o["label"] == r["label"]]
         row = {"C": problem["C"], "gamma": problem["gamma"], "k": int(r["label"].split()[1]), "difference": best - r["dual"]}
@@ -180,12 +198,29 @@ def slacks(records: list[Record]) -> list[dict[str, float]]:
 
 
 def slack_table(records: list[Record], heading: bool = True) -> str:
-    head = ["C", "γ", "k", "kernel cut", "mean alpha", "Theorem 1", "Theorem 3", "with the alphas", "with signs", "difference"]
+    head = [
+        "C",
+        "γ",
+        "k",
+        "kernel cut",
+        "mean alpha",
+        "Theorem 1",
+        "Theorem 3",
+        "with the alphas",
+        "with signs",
+        "difference",
+    ]
     lines = [[*head, "Theorem 1 / difference", "difference, random"]]
     for row in slacks(records):
         numbers = [report.number(row[key], 3) for key in (*STEPS, "difference")]
         ratio, random = f"{row['theorem_1'] / row['difference']:,.3g}", report.number(row.get("random"), 3)
-        first = [f"{row['C']:g}", f"{row['gamma']:g}", str(row["k"]), f"{100 * row['cut']:.2g} %", f"{row['mean_alpha']:.2g}"]
+        first = [
+            f"{row['C']:g}",
+            f"{row['gamma']:g}",
+            str(row["k"]),
+            f"{100 * row['cut']:.2g} %",
+            f"{row['mean_alpha']:.2g}",
+        ]
         lines.append([*first, *numbers, ratio, random])
     title = "## From the bound to the difference, all of it exact\n\n" if heading else ""
     return title + report.markdown(lines) if len(lines) > 1 else ""
@@ -193,14 +228,26 @@ def slack_table(records: list[Record], heading: bool = True) -> str:
 
 def flat_table(records: list[Record], heading: bool = True) -> str:
     """Who is found by flat clusterings, beside what a guess would find and how much of the kernel was cut."""
-    head = ["set", "rows", "γ", "clusters", "rows per cluster", "kernel cut", "support vectors, of all rows", "recall", "precision"]
+    head = [
+        "set",
+        "rows",
+        "γ",
+        "clusters",
+        "rows per cluster",
+        "kernel cut",
+        "support vectors, of all rows",
+        "recall",
+        "precision",
+    ]
     lines = [head]
     for r in records:
         x = r.get("extra", {})
         if r["label"].startswith("flat ") and r["status"] == "ok" and "recall" in x:
             k = int(x["clusters"])
             shares = [f"{100 * x[key]:.1f} %" if key in x else "" for key in ("cut", "support_share", "recall", "precision")]
-            lines.append([r["dataset"], f"{r['rows']:,}", f"{r['problem']['gamma']:g}", str(k), f"{r['rows'] / k:.0f}", *shares])
+            lines.append(
+                [r["dataset"], f"{r['rows']:,}", f"{r['problem']['gamma']:g}", str(k), f"{r['rows'] / k:.0f}", *shares]
+            )
     title = "## Who is found by flat clusterings\n\n" if heading else ""
     return title + report.markdown(lines) if len(lines) > 1 else ""
 
@@ -218,7 +265,11 @@ def difference(record: Record, records: list[Record]) -> float:
     """f of this model above the best known: duals are judged, and f = −dual."""
     terms = ("kernel", "C", "gamma")
     alike = [r for r in records if all(r["problem"][key] == record["problem"][key] for key in terms)]
-    same = [r["dual"] for r in alike if (r["dataset"], r["rows"]) == (record["dataset"], record["rows"]) and r.get("dual") is not None]
+    same = [
+        r["dual"]
+        for r in alike
+        if (r["dataset"], r["rows"]) == (record["dataset"], record["rows"]) and r.get("dual") is not None
+    ]
     return float(max(same) - record["dual"])
 
 
@@ -231,7 +282,9 @@ def bounds(records: list[Record]) -> list[tuple[int, float, float, float]]:
         if COEFFICIENTS in mine and RANDOM in mine:
             ours, random = mine[COEFFICIENTS], mine[RANDOM]
             both = difference(ours, records), difference(random, records)
-            bound = ours["extra"].get("theorem_1", ours["extra"]["bound"])  # estimated, before it was computed over all pairs
+            bound = ours["extra"].get(
+                "theorem_1", ours["extra"]["bound"]
+            )  # estimated, before it was computed over all pairs
             found.append((k, float(bound), *both))
     return found
 

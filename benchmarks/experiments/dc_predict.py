@@ -74,6 +74,9 @@ class DCPredict(Experiment):
         for k in CLUSTERS:
             mine = {r["label"].split()[0]: r for r in run["records"] if r["label"].endswith(f" {k}") and r["status"] == "ok"}
             if set(RULES) <= set(mine):
-                each = [f"{rule} {report.score(mine[rule])} in {1e3 * mine[rule]['best'] / mine[rule]['test_rows']:.2g} ms" for rule in RULES]
+                each = [
+                    f"{rule} {report.score(mine[rule])} in {1e3 * mine[rule]['best'] / mine[rule]['test_rows']:.2g} ms"
+                    for rule in RULES
+                ]
                 said.append(f"k = {k} ({mine['early']['rows']:,} rows of {mine['early']['dataset']}): {', '.join(each)}")
         return "; ".join(said) or "(not measured yet)"

@@ -1,9 +1,11 @@
-"""Accuracy against time on all of covtype: our four engines, the peers, and the competitors of DC-SVM's paper (its figure 3e).
+"""Accuracy against time on all of covtype: our four engines, the peers, and the competitors of DC-SVM's paper (its
+figure 3e).
 
-464,809 training rows, 116,203 test rows; RBF machines at the paper's C = 32, γ = 32. Engines that can be asked for more or less have
-several points: levels of divide and conquer, budgets, numbers of features, centres or basis vectors, a fifth of the rows for LIBSVM. A
-linear machine is on the picture to show what the kernel is worth. Peers that are not ready after five minutes are stopped and stand
-at the picture's edge. Features of LLSVM, FastFood and LTPU are as many as memory allows (the paper: 3,000).
+464,809 training rows, 116,203 test rows; RBF machines at the paper's C = 32, γ = 32. Engines that can be asked for more
+or less have several points: levels of divide and conquer, budgets, numbers of features, centres or basis vectors, a
+fifth of the rows for LIBSVM. A linear machine is on the picture to show what the kernel is worth. Peers that are not
+ready after five minutes are stopped and stand at the picture's edge. Features of LLSVM, FastFood and LTPU are as many
+as memory allows (the paper: 3,000).
 """
 
 from __future__ import annotations
@@ -19,10 +21,12 @@ Record = dict[str, Any]
 EARLY = "maxmargin-dc-early"
 OURS = (EARLY, "maxmargin-dc", "maxmargin", "budget", "linear-maxmargin")
 PEERS = (
-    "libsvm", "sklearnex-float32", "libsvm-fifth", "lasvm", "cascade", "llsvm", "fourier", "fastfood", "ltpu", "spsvm", "liblinear-s3",
+    "libsvm", "sklearnex-float32", "libsvm-fifth", "lasvm", "cascade", "llsvm", "fourier", "fastfood", "ltpu", "spsvm",
+    "liblinear-s3",
 )  # fmt: skip
 NAMES = {
-    EARLY: "DCSVC, early", "maxmargin-dc": "DCSVC", "maxmargin": "SVC", "budget": "BudgetSVC", "linear-maxmargin": "LinearSVC",
+    EARLY: "DCSVC, early", "maxmargin-dc": "DCSVC", "maxmargin": "SVC", "budget": "BudgetSVC",
+    "linear-maxmargin": "LinearSVC",
     "libsvm": "LIBSVM", "sklearnex-float32": "scikit-learn-intelex", "libsvm-fifth": "LIBSVM on a fifth", "lasvm": "LaSVM",
     "cascade": "CascadeSVM", "llsvm": "LLSVM", "fourier": "Fourier features", "fastfood": "FastFood", "ltpu": "LTPU",
     "spsvm": "SpSVM", "liblinear-s3": "LIBLINEAR",

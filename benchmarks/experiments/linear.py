@@ -1,9 +1,10 @@
-"""Linear machines: time, iterations and objective at C = 1 (the tables of Franc & Sonnenburg 2008 are `ocas_table2` and others).
+"""Linear machines: time, iterations and objective at C = 1 (the tables of Franc & Sonnenburg 2008 are `ocas_table2` and
+others).
 
 No intercept, hinge loss, relative gap 1e-3 for ours. LIBLINEAR's and SGD's tol is not a gap: its objective is judged.
 The curves run every solver at several tolerances on the smaller sets; the error is the primal value's distance to the
-best one known. Solvers without hope of a place (the plain cutting plane algorithm, the two stochastic ones) run once per
-cell and are stopped after half a minute.
+best one known. Solvers without hope of a place (the plain cutting plane algorithm, the two stochastic ones) run once
+per cell and are stopped after half a minute.
 """
 
 from __future__ import annotations
@@ -114,8 +115,18 @@ def speed_of_passes(run: dict[str, Any], records: list[dict[str, Any]]) -> str:
             continue
         speed, limit = size * passes / spent / 1e9, machine.get(str(r["threads"]))
         beside = [f"{limit:.1f}", f"{100 * speed / limit:.0f} %"] if limit else ["", ""]
-        lines.append([report.row_name(r), r["solver"], str(r["threads"]), f"{size / 1e6:.1f}", f"{passes:.0f}",
-                      report.seconds(spent), f"{speed:.1f}", *beside])
+        lines.append(
+            [
+                report.row_name(r),
+                r["solver"],
+                str(r["threads"]),
+                f"{size / 1e6:.1f}",
+                f"{passes:.0f}",
+                report.seconds(spent),
+                f"{speed:.1f}",
+                *beside,
+            ]
+        )
     if len(lines) == 1:
         return ""
     return (

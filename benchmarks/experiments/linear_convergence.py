@@ -1,10 +1,10 @@
 """Figure 1 of Franc & Sonnenburg 2008: objective and lower bound of CPA and OCAS, turn by turn.
 
 One run per solver down to a relative gap of 1e-3 (CPA: at most 1,500 turns). A turn of OCAS and of CPA is one pass over
-X and one cut; `linear-ocas-mix` is OCAS with other λ than the paper's 0.1 (the point between the best solution and the reduced
-problem's at which it cuts). A turn of our default solver also takes a Newton step, so compare its seconds, not its turns. The curves
-are the solvers' own reports (for CPA too the best objective so far, where the paper lets it jump); the last objective
-is checked by the evaluator.
+X and one cut; `linear-ocas-mix` is OCAS with other λ than the paper's 0.1 (the point between the best solution and the
+reduced problem's at which it cuts). A turn of our default solver also takes a Newton step, so compare its seconds, not
+its turns. The curves are the solvers' own reports (for CPA too the best objective so far, where the paper lets it
+jump); the last objective is checked by the evaluator.
 """
 
 from __future__ import annotations
@@ -47,7 +47,11 @@ class LinearConvergence(Experiment):
         """Turns to the last gap by λ."""
         said = []
         for name in self.sets:
-            mine = [r for r in run["records"] if r["dataset"] == name and r["solver"] in (MIX, "linear-ocas") and r["status"] == "ok"]
+            mine = [
+                r
+                for r in run["records"]
+                if r["dataset"] == name and r["solver"] in (MIX, "linear-ocas") and r["status"] == "ok"
+            ]
             turns = {r["problem"]["options"].get("mix", 0.1): int(r["extra"]["iterations"]) for r in mine}
             if len(turns) > 1:
                 said.append(f"{name}: " + ", ".join(f"{turns[mix]:,} turns at λ = {mix:g}" for mix in sorted(turns)))

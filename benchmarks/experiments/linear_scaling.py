@@ -1,8 +1,9 @@
 """Figure 3 of Franc & Sonnenburg 2008: fit time against the number of rows, and the exponent (1 is linear).
 
 The exponent is the slope of log(seconds) over log(rows), by least squares. Relative gap 1e-2 for ours, as in the paper;
-LIBLINEAR's and SGD's tol of the same value is another rule, so their objectives are judged. From 100 rows on, as in the paper; fits
-of a few milliseconds are mostly set-up, which flattens the curve, so the exponent is that of 10,000 rows and more.
+LIBLINEAR's and SGD's tol of the same value is another rule, so their objectives are judged. From 100 rows on, as in the
+paper; fits of a few milliseconds are mostly set-up, which flattens the curve, so the exponent is that of 10,000 rows
+and more.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class LinearScaling(Experiment):
     def text_exponents(self, run: dict[str, Any]) -> str:
         """The exponents of our machines."""
         mine = {key: value for key, value in exponents(run).items() if key[1] in ("linear-maxmargin", "linear-ocas")}
-        return ", ".join(f"{solver} on {name} {value[0]:.2f}" for (name, solver), value in mine.items()) or "(not measured yet)"
+        return (
+            ", ".join(f"{solver} on {name} {value[0]:.2f}" for (name, solver), value in mine.items()) or "(not measured yet)"
+        )
 
     def plots(self, run: dict[str, Any], folder: pathlib.Path) -> list[pathlib.Path]:
         return plots.time_against_rows(run, folder / "linear_scaling.svg")

@@ -1,9 +1,10 @@
 """Table 3 of Franc & Sonnenburg 2008: model selection over C by the area under the ROC curve, and the time of it all.
 
-The paper's sets (as far as they are at hand, see `ocas_table2`) and grids. Each solver fits every C on its own, from zero;
-`linear-path` is our `LinearSVC.path`, which goes from C to C and keeps its cuts. OCAS and CPA (SVMperf) stop by the paper's rule,
-SGD has 10 passes. The area (and the accuracy beside it) is the evaluator's, from decision values on the test rows. The best C is chosen
-on the test rows: it shows what the grid contains, not what a user without them would pick.
+The paper's sets (as far as they are at hand, see `ocas_table2`) and grids. Each solver fits every C on its own, from
+zero; `linear-path` is our `LinearSVC.path`, which goes from C to C and keeps its cuts. OCAS and CPA (SVMperf) stop by
+the paper's rule, SGD has 10 passes. The area (and the accuracy beside it) is the evaluator's, from decision values on
+the test rows. The best C is chosen on the test rows: it shows what the grid contains, not what a user without them
+would pick.
 """
 
 from __future__ import annotations
@@ -77,8 +78,21 @@ class LinearSelection(Experiment):
                 late = any(r["status"] == "timeout" for r in mine) or len(mine) < len(ocas.GRIDS_3[theirs])
                 cell, is_ours = f"{theirs}, {method}", method == "ocas"
                 total = _total(mine) if mine else None
-                lines.append(Line("Table 3", cell, "s", float(seconds), total, ocas.MACHINE, "less", is_ours, late and bool(mine)))
-                lines.append(Line("Table 3", f"{cell}: area", "%", area, max(areas, default=None), "other rows and features", "more", is_ours))
+                lines.append(
+                    Line("Table 3", cell, "s", float(seconds), total, ocas.MACHINE, "less", is_ours, late and bool(mine))
+                )
+                lines.append(
+                    Line(
+                        "Table 3",
+                        f"{cell}: area",
+                        "%",
+                        area,
+                        max(areas, default=None),
+                        "other rows and features",
+                        "more",
+                        is_ours,
+                    )
+                )
         return lines
 
 

@@ -2,8 +2,8 @@
 
 Relative gap 1e-3. Phases are the solvers' own clocks in the first run of a cell, so they need not add up to the best
 time. GB/s: bytes of X times the full passes over X, per second spent in those passes; the machine's is a stream of
-reads by as many threads (dot products in NumPy over 512 MB), measured in the same run. The paper's 15 million rows of human
-splice sites are not at hand.
+reads by as many threads (dot products in NumPy over 512 MB), measured in the same run. The paper's 15 million rows of
+human splice sites are not at hand.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ class LinearThreads(Experiment):
         parts = []
         for solver in dict.fromkeys(r["solver"] for r in done):
             mine = [r for r in done if r["solver"] == solver]
-            phases = list(dict.fromkeys(
-                key for r in mine for key in r.get("extra", {}) if key.startswith("time_") and key != "time_total"
-            ))
+            phases = list(
+                dict.fromkeys(
+                    key for r in mine for key in r.get("extra", {}) if key.startswith("time_") and key != "time_total"
+                )
+            )
             lines = [["set", "threads", "seconds", "speed-up", *(p.removeprefix("time_") for p in phases)]]
             for r in mine:
                 one = alone.get((r["dataset"], solver))
@@ -55,12 +57,23 @@ class LinearThreads(Experiment):
         why = "15 million rows there; memory is the limit here too"
         found = speedups(run)
         lines = [
-            Line("Table 4", f"{name}, {solver}: speed-up on {threads} CPUs", "", ocas.TABLE_4[threads][0], value, why, "more", True)
+            Line(
+                "Table 4",
+                f"{name}, {solver}: speed-up on {threads} CPUs",
+                "",
+                ocas.TABLE_4[threads][0],
+                value,
+                why,
+                "more",
+                True,
+            )
             for (name, solver, threads), value in found.items()
             if threads in ocas.TABLE_4
         ]
         more = [count for count in ocas.TABLE_4 if count > run["threads"]]
-        return lines + [Line("Table 4", f"speed-up on {n} CPUs", "", ocas.TABLE_4[n][0], None, "no such machine") for n in more]
+        return lines + [
+            Line("Table 4", f"speed-up on {n} CPUs", "", ocas.TABLE_4[n][0], None, "no such machine") for n in more
+        ]
 
     def text_speedups(self, run: dict[str, Any]) -> str:
         found = [f"{solver} on {name} {value:.2f}" for (name, solver, _), value in speedups(run).items()]

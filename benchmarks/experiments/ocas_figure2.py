@@ -1,7 +1,7 @@
 """Figure 2 of Franc & Sonnenburg 2008: objective against time of CPA, SGD and OCAS, down to a precision of 1e-6.
 
-One fit per point: OCAS, CPA and our default at falling tolerances (relative gap), SGD with growing numbers of passes; every
-objective is the evaluator's. Sets and C as in `ocas_table2`. CPA is stopped after half a minute.
+One fit per point: OCAS, CPA and our default at falling tolerances (relative gap), SGD with growing numbers of passes;
+every objective is the evaluator's. Sets and C as in `ocas_table2`. CPA is stopped after half a minute.
 """
 
 from __future__ import annotations
@@ -62,13 +62,22 @@ class OcasFigure2(Experiment):
         for passes in (1, 10):
             ahead, behind = [], []
             for name in self.sets:
-                mine = [r for r in run["records"] if r["dataset"] == name and r["status"] == "ok" and r.get("primal_excess") is not None]
+                mine = [
+                    r
+                    for r in run["records"]
+                    if r["dataset"] == name and r["status"] == "ok" and r.get("primal_excess") is not None
+                ]
                 sgd = next((r for r in mine if r["solver"] == SGD and r["problem"]["options"]["epochs"] == passes), None)
                 if sgd is None:
                     continue
                 then = [r["primal_excess"] for r in mine if r["solver"] == OCAS and r["best"] <= sgd["best"]]
                 (ahead if then and min(then) < sgd["primal_excess"] else behind).append(name)
             if ahead or behind:
-                words = [f"ahead of SGD on {report.listed(ahead)}" if ahead else "", f"behind on {report.listed(behind)}" if behind else ""]
-                said.append(f"when SGD has done {passes} pass{'es' if passes > 1 else ''}, OCAS is {', '.join(w for w in words if w)}")
+                words = [
+                    f"ahead of SGD on {report.listed(ahead)}" if ahead else "",
+                    f"behind on {report.listed(behind)}" if behind else "",
+                ]
+                said.append(
+                    f"after {passes} pass{'es' if passes > 1 else ''} of SGD, OCAS is {', '.join(w for w in words if w)}"
+                )
         return "; ".join(said) or "(not measured yet)"

@@ -1,11 +1,11 @@
 """Table 2 of Franc & Sonnenburg 2008: objective, iterations and seconds at the paper's own C, by its own rule to stop.
 
-No intercept, hinge loss. `ocas-rule` and `cpa-rule` are the paper's algorithms on our passes, stopped by its rule
-(F − F_t)/(C·m) ≤ 1e-3; SVMperf and BMRM are CPA by other hands. `linear-maxmargin` is our default to a relative gap of 1e-3.
-SGD has 10 passes and Pegasos 100/λ row visits, as there; `svmlight-standin` is our own decomposition with a linear kernel, which tells
-what such methods cost, not SVMlight's time. C is not printed in the paper; it follows from Pegasos's steps, 100·C·m. Sets: covtype
-(cov1), MNIST even against odd, a tenth of worm, and two Gaussians as described; astro and ccat are not at hand. Objectives are
-compared per row and unit of C, as the numbers of rows differ.
+No intercept, hinge loss. `ocas-rule` and `cpa-rule` are the paper's algorithms on our passes, stopped by its rule (F −
+F_t)/(C·m) ≤ 1e-3; SVMperf and BMRM are CPA by other hands. `linear-maxmargin` is our default to a relative gap of 1e-3.
+SGD has 10 passes and Pegasos 100/λ row visits, as there; `svmlight-standin` is our own decomposition with a linear
+kernel, which tells what such methods cost, not SVMlight's time. C is not printed in the paper; it follows from
+Pegasos's steps, 100·C·m. Sets: covtype (cov1), MNIST even against odd, a tenth of worm, and two Gaussians as described;
+astro and ccat are not at hand. Objectives are compared per row and unit of C, as the numbers of rows differ.
 """
 
 from __future__ import annotations
@@ -78,14 +78,25 @@ class OcasTable2(Experiment):
         said = []
         for ours in self.sets:
             mine = [r for r in run["records"] if r["dataset"] == ours and r["solver"] not in STOCHASTIC]
-            times = {r["solver"]: r["best"] if r["status"] == "ok" else report.limit_of(r) for r in mine if r["status"] in ("ok", "timeout")}
+            times = {
+                r["solver"]: r["best"] if r["status"] == "ok" else report.limit_of(r)
+                for r in mine
+                if r["status"] in ("ok", "timeout")
+            }
             late = {r["solver"] for r in mine if r["status"] == "timeout"}
-            each = [f"{'> ' if name in late else ''}{report.seconds(t)} {name}" for name, t in sorted(times.items(), key=lambda kv: kv[1])]
+            each = [
+                f"{'> ' if name in late else ''}{report.seconds(t)} {name}"
+                for name, t in sorted(times.items(), key=lambda kv: kv[1])
+            ]
             said += [f"{ours}: {', '.join(each)}"] if each else []
         return "; ".join(said) or "(not measured yet)"
 
     def text_stochastic(self, run: dict[str, Any]) -> str:
         """How far above the best objective they end."""
-        done = [r for r in run["records"] if r["solver"] in STOCHASTIC and r["status"] == "ok" and r.get("primal_excess") is not None]
+        done = [
+            r
+            for r in run["records"]
+            if r["solver"] in STOCHASTIC and r["status"] == "ok" and r.get("primal_excess") is not None
+        ]
         said = [f"{r['solver']} on {r['dataset']} {100 * r['primal_excess']:.2g} % above" for r in done]
         return ", ".join(said) or "(not measured yet)"

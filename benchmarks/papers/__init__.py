@@ -1,8 +1,8 @@
 """What the four papers printed, one file of numbers each, and how it is shown beside what we measure.
 
 A file has TITLE (the citation), CLAIMS and the paper's tables as plain data. An experiment says what it `shows`
-("dcsvm_table2", "ocas_figure1"), and its `compare(run)` makes a `base.Line` of every printed number that has a counterpart.
-Pages take these words as any other generated text (texts.py):
+("dcsvm_table2", "ocas_figure1"), and its `compare(run)` makes a `base.Line` of every printed number that has a
+counterpart. Pages take these words as any other generated text (texts.py):
 
     <!-- generated: paper.lost paper=dcsvm -->       what we lose, to the paper and to the programs measured beside ours
     <!-- generated: paper.claims paper=dcsvm -->     what it claims, and what we find
@@ -52,7 +52,7 @@ def _number(shown: str) -> tuple[bool, int]:
 
 
 def title(shown: str) -> str:
-    """"dcsvm_table2" → "Table 2"."""
+    """ "dcsvm_table2" → "Table 2"."""
     word = shown.split("_")[1]
     return f"Table {word[5:]}" if word.startswith("table") else f"figure {word[6:]}"
 
@@ -92,17 +92,31 @@ def section(experiment: Experiment, run: Run) -> str:
     return f"## Published beside measured\n\n{table(lines)}" if lines else ""
 
 
-def seconds(table: str, cell: str, published: float | None, record: dict[str, Any] | None, why: str = "", **more: Any) -> Line:
+def seconds(
+    table: str, cell: str, published: float | None, record: dict[str, Any] | None, why: str = "", **more: Any
+) -> Line:
     """A line of fit times; a fit past its limit counts with the limit."""
     if record is None or record["status"] not in ("ok", "timeout"):
         reason = (record or {}).get("reason", "")
         return Line(table, cell, "s", published, None, why if record is None else f"{record['status']}: {reason}", "less")
     late = record["status"] == "timeout"
     time = report.limit_of(record) if late else record["best"]
-    return Line(table, cell, "s", published, time, f"stopped{'; ' + why if why else ''}" if late else why, "less", at_least=late, **more)
+    return Line(
+        table,
+        cell,
+        "s",
+        published,
+        time,
+        f"stopped{'; ' + why if why else ''}" if late else why,
+        "less",
+        at_least=late,
+        **more,
+    )
 
 
-def accuracy(table: str, cell: str, published: float | None, record: dict[str, Any] | None, why: str = "", **more: Any) -> Line:
+def accuracy(
+    table: str, cell: str, published: float | None, record: dict[str, Any] | None, why: str = "", **more: Any
+) -> Line:
     score = (record or {}).get("score")
     return Line(table, cell, "%", published, None if score is None else 100 * score, why, "more", **more)
 
@@ -168,7 +182,12 @@ def claims(runs: Runs, paper: str) -> str:
     from benchmarks import texts
 
     rows = [["the paper says", "where", "we find"]]
-    rows += [[claim.says, claim.where, texts.text(claim.answer, runs)] for claim in _claims(paper)]
+    known = discover("experiments")
+    for claim in _claims(paper):
+        name, _, word = claim.answer.split()[0].partition(".")
+        answers = name in known and hasattr(known[name], f"text_{word}")
+        found = texts.text(claim.answer, runs) if answers else f"(not measured yet: no `{name}` that answers it)"
+        rows.append([claim.says, claim.where, found])
     return report.markdown(rows)
 
 

@@ -1,5 +1,6 @@
-"""T. Glasmachers, S. Qaadan: Speeding Up Budgeted Stochastic Gradient Descent SVM Training with Precomputed Golden Section
-Search. 2018."""
+"""T. Glasmachers, S. Qaadan: Speeding Up Budgeted Stochastic Gradient Descent SVM Training with Precomputed Golden
+Section Search. 2018.
+"""
 
 from benchmarks.papers import Claim
 
@@ -50,6 +51,10 @@ WHY = {  # by set
 CLAIMS = (
     Claim("lookup loses no accuracy: differences are below one standard deviation", "Table 2", "budget_accuracy.within"),
     Claim("lookup saves up to 44 % of the training time and is never slower", "Table 3", "budget_speed.saved"),
-    Claim("decisions of lookup and golden section search mostly agree", "Table 3", "budget_decisions.agreement solver=paper-lookup-wd"),
+    Claim(
+        "decisions of lookup and golden section search mostly agree",
+        "Table 3",
+        "budget_decisions.agreement solver=paper-lookup-wd",
+    ),
     Claim("lookup is more precise than golden section search on all six sets", "Table 3", "budget_decisions.more_precise"),
 )

@@ -1,7 +1,7 @@
 """V. Franc, S. Sonnenburg: Optimized Cutting Plane Algorithm for Support Vector Machines. ICML 2008.
 
-Its C multiplies the sum of the losses, as ours does (C_light). The C of Table 2 is not printed; Pegasos's steps are: 100/λ with
-λ = 1/(C·m), so C = steps / (100·m).
+Its C multiplies the sum of the losses, as ours does (C_light). The C of Table 2 is not printed; Pegasos's steps are:
+100/λ with λ = 1/(C·m), so C = steps / (100·m).
 """
 
 from benchmarks.papers import Claim
@@ -33,11 +33,14 @@ TABLE_2 = {
 # Table 3: area under the ROC curve in per cent (exact methods: their mean), best C, seconds for all C
 AREA_3 = {"astro": 98.15, "ccat": 98.51, "cov1": 83.92, "mnist": 95.86, "worm": 99.45, "artificial": 86.38}
 TABLE_3 = {
-    "ocas": {"astro": (1, 4), "ccat": (1, 163), "cov1": (50, 51), "mnist": (10, 35), "worm": (0.1, 1438), "artificial": (0.005, 6740)},
+    "ocas": {"astro": (1, 4), "ccat": (1, 163), "cov1": (50, 51), "mnist": (10, 35), "worm": (0.1, 1438),
+             "artificial": (0.005, 6740)},
     "svmperf": {"astro": (1, 13), "ccat": (1, 1750), "cov1": (5, 781), "mnist": (10, 887), "worm": (1, 22983),
                 "artificial": (0.005, 24520)},
-    "pegasos": {"astro": (1, 59), "ccat": (1, 2031), "cov1": (5, 731), "mnist": (5, 2125), "worm": (5, 1438), "artificial": (5, 201)},
-    "sgd": {"astro": (0.5, 1), "ccat": (1, 20), "cov1": (1, 5), "mnist": (1, 3), "worm": (0.005, 69), "artificial": (0.005, 7)},
+    "pegasos": {"astro": (1, 59), "ccat": (1, 2031), "cov1": (5, 731), "mnist": (5, 2125), "worm": (5, 1438),
+                "artificial": (5, 201)},
+    "sgd": {"astro": (0.5, 1), "ccat": (1, 20), "cov1": (1, 5), "mnist": (1, 3), "worm": (0.005, 69),
+            "artificial": (0.005, 7)},
 }  # fmt: skip
 AREAS_3 = {
     "pegasos": {"astro": 98.15, "ccat": 98.51, "cov1": 83.89, "mnist": 95.84, "worm": 99.27, "artificial": 78.35},
@@ -57,7 +60,8 @@ TABLE_4 = {
 OURS = {"cov1": "covtype", "mnist": "mnist_parity", "worm": "celegans", "artificial": "artificial"}  # its sets here
 CLAIMS = (
     Claim("OCAS is the fastest of the accurate solvers on all sets", "Table 2", "ocas_table2.fastest"),
-    Claim("SGD after 10 passes and Pegasos after 100/λ steps are often far from the optimum", "Table 2", "ocas_table2.stochastic"),
+    Claim("SGD after 10 passes and Pegasos after 100/λ steps are often far from the optimum", "Table 2",
+          "ocas_table2.stochastic"),
     Claim("λ = 0.1 works consistently well", "section 3", "linear_convergence.mix"),
     Claim("OCAS reaches the least objective everywhere, on half of the sets ahead of SGD from the start", "figure 2",
           "ocas_figure2.ahead"),

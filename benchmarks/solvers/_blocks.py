@@ -1,4 +1,6 @@
-"""Kernel blocks for the competitors that are written here, in the rows' own precision, by scikit-learn's pairwise kernels."""
+"""Kernel blocks for the competitors that are written here, in the rows' own precision, by scikit-learn's pairwise
+kernels.
+"""
 
 from __future__ import annotations
 

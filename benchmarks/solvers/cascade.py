@@ -1,7 +1,7 @@
 """CascadeSVM (Graf et al. 2005), on our own exact machine: random parts, whose support vectors meet two by two.
 
-One round, as DC-SVM's Table 2 has it: no support vectors go back to the first layer. `options`: parts (a power of two, 16 unless
-said) and merges (how often parts are joined; all the way unless said). No intercept, or each machine's own.
+One round, as DC-SVM's Table 2 has it: no support vectors go back to the first layer. `options`: parts (a power of two,
+16 unless said) and merges (how often parts are joined; all the way unless said). No intercept, or each machine's own.
 """
 
 from __future__ import annotations

@@ -107,10 +107,10 @@ class DCCoefficients(_Divided):
     def _slack(self, best: Any) -> dict[str, float]:
         """The steps from Theorem 1's bound down to the difference (each an upper bound of the next):
 
-        theorem_1 ½C² Σ|K| over the pairs that the clusters cut; theorem_3 the same over support vectors of either solution;
-        alphas ½ Σ (ā ā + a* a*)|K|, what is left when C becomes the alphas there are; signed ½ Σ (ā ā − a* a*) y y K, with the
-        signs of y y; the difference itself is less, as ā is optimal for the clusters' kernel. `cut`: share of Σ|K| off the
-        diagonal that is cut.
+        theorem_1 ½C² Σ|K| over the pairs that the clusters cut; theorem_3 the same over support vectors of either
+        solution; alphas ½ Σ |ā ā − a* a*||K|, what is left when C becomes the alphas there are; signed ½ Σ (ā ā − a*
+        a*) y y K, with the signs of y y; the difference itself is less, as ā is optimal for the clusters' kernel.
+        `cut`: share of Σ|K| off the diagonal that is cut.
         """
         router = self.estimator._committee.router
         if router is None or self.X.shape[0] > SLACK_ROWS:
@@ -126,9 +126,9 @@ class DCCoefficients(_Divided):
             size = np.abs(K)
             sums["cut"] += float(size.sum())
             sums["support"] += float(size[support[i : i + 1000]][:, support].sum())
-            for sign, a in zip((1.0, -1.0), alphas):
-                sums["alphas"] += float(np.abs(a[i : i + 1000]) @ (size @ np.abs(a)))
-                sums["signed"] += sign * float(a[i : i + 1000] @ (K @ a))
+            level, optimum = (np.outer(np.abs(a[i : i + 1000]), np.abs(a)) for a in alphas)
+            sums["alphas"] += float((np.abs(level - optimum) * size).sum())
+            sums["signed"] += sum(sign * float(a[i : i + 1000] @ (K @ a)) for sign, a in zip((1.0, -1.0), alphas))
         bounds = {"theorem_1": C * C * sums["cut"], "theorem_3": C * C * sums["support"]}
         bounds |= {"alphas": sums["alphas"], "signed": sums["signed"]}
         usual = float(np.abs(alphas[1][alphas[1] != 0]).mean())

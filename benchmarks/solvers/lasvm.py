@@ -1,8 +1,9 @@
 """LaSVM (Bordes, Ertekin, Weston & Bottou 2005): an online SVM, one pass over the rows, then a finish to tol.
 
-Signed coefficients a_i between 0 and y_i·C with Σ a = 0, g_i = y_i − Σ_j a_j K_ij kept for the rows in the expansion. PROCESS takes a
-new row in by a step with its best partner, REPROCESS takes the most violating pair and drops rows that are clearly no support
-vectors. Kernel values between the rows of the expansion are kept, as its program does with its cache.
+Signed coefficients a_i between 0 and y_i·C with Σ a = 0, g_i = y_i − Σ_j a_j K_ij kept for the rows in the expansion.
+PROCESS takes a new row in by a step with its best partner, REPROCESS takes the most violating pair and drops rows that
+are clearly no support vectors. Kernel values between the rows of the expansion are kept, as its program does with its
+cache.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """LIBSVM as the papers used it: on a random fifth of the rows, and without intercept.
 
-LIBSVM always fits an intercept. A machine without one is the same as one on every row and its mirror image (−φ(x), −y), whose
-intercept is 0: Σ y·alpha = 0 holds by symmetry. Mirror images exist as rows where the kernel is odd (linear, polynomials of odd degree
-without a constant); for others the mirrored Gram matrix is given. Either way twice the rows are solved: **its objective and accuracy
-are LIBSVM's without intercept, its time is not.**
+LIBSVM always fits an intercept. A machine without one is the same as one on every row and its mirror image (−φ(x), −y),
+whose intercept is 0: Σ y·alpha = 0 holds by symmetry. Mirror images exist as rows where the kernel is odd (linear,
+polynomials of odd degree without a constant); for others the mirrored Gram matrix is given. Either way twice the rows
+are solved: **its objective and accuracy are LIBSVM's without intercept, its time is not.**
 """
 
 from __future__ import annotations

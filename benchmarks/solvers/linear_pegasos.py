@@ -1,7 +1,9 @@
-"""Pegasos (Shalev-Shwartz, Singer & Srebro 2007) in NumPy: lambda = 1/(n·C), as many row visits as the paper has steps, 100/lambda.
+"""Pegasos (Shalev-Shwartz, Singer & Srebro 2007) in NumPy: lambda = 1/(n·C), as many row visits as the paper has steps,
+100/lambda.
 
-Rows come in mini-batches of 256, in a new random order for every pass: single rows would be the interpreter's time and nothing
-else. So there are fewer steps over the same rows. It says nothing of the original's time, and something of its objective.
+Rows come in mini-batches of 256, in a new random order for every pass: single rows would be the interpreter's time and
+nothing else. So there are fewer steps over the same rows. It says nothing of the original's time, and something of its
+objective.
 """
 
 from __future__ import annotations

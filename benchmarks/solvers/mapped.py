@@ -1,11 +1,13 @@
-"""Approximate kernel machines of DC-SVM's Table 2: features in place of the kernel, then LIBLINEAR's dual coordinate descent.
+"""Approximate kernel machines of DC-SVM's Table 2: features in place of the kernel, then LIBLINEAR's dual coordinate
+descent.
 
-`llsvm`: Nyström features with k-means centres as landmarks (Zhang, Tsang & Kwok 2008; Wang et al. 2011).
-`fourier`: random Fourier features (Rahimi & Recht 2007). `fastfood`: the same by Hadamard transforms (Le, Sarlós & Smola 2013).
-`ltpu`: Gaussian units at k-means centres (Moody & Darken 1989). `options["features"]` of them, 3,000 unless said, as in the paper.
+`llsvm`: Nyström features with k-means centres as landmarks (Zhang, Tsang & Kwok 2008; Wang et al. 2011). `fourier`:
+random Fourier features (Rahimi & Recht 2007). `fastfood`: the same by Hadamard transforms (Le, Sarlós & Smola 2013).
+`ltpu`: Gaussian units at k-means centres (Moody & Darken 1989). `options["features"]` of them, 3,000 unless said, as in
+the paper.
 
-LIBLINEAR runs at its own default (-s 3, eps 0.1), without intercept. The rows' features are kept in float64, as it wants them:
-sets for which that takes more than MEMORY_GB are skipped.
+LIBLINEAR runs at its own default (-s 3, eps 0.1), without intercept. The rows' features are kept in float64, as it
+wants them: sets for which that takes more than MEMORY_GB are skipped.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
     minimise over β   ½ βᵀ K_JJ β + ½ C Σ max(0, 1 − y_i o_i)²        o = K_·J β
 
-Each new centre is the best of 59 random rows (the paper's number) by what its own coefficient can gain; all coefficients are solved
-for by Newton steps whenever their number has grown by half, and at the end. `options["basis"]` centres, 200 unless said.
+Each new centre is the best of 59 random rows (the paper's number) by what its own coefficient can gain; all
+coefficients are solved for by Newton steps whenever their number has grown by half, and at the end. `options["basis"]`
+centres, 200 unless said.
 """
 
 from __future__ import annotations
