@@ -72,7 +72,8 @@ class BudgetAccuracy(Experiment):
         for name, (_, accuracy) in printed.TABLE_1.items():
             why = printed.WHY.get(name, "")
             score = 100 * exact[name]["score"] if name in exact else None
-            lines.append(Line("Table 1", f"{name}, exact", "%", accuracy, score, why, "more", not why))
+            said = why or printed.WHY_EXACT.get(name, "")
+            lines.append(Line("Table 1", f"{name}, exact", "%", accuracy, score, said, "more", not why))
         scores = _scores(run["records"])
         for (name, budget), values in printed.TABLE_2.items():
             found, why = scores.get((name, budget), {}), printed.WHY.get(name, "")

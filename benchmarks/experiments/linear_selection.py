@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks import report
 from benchmarks.base import Cell, Experiment, Line, Options, Problem
+from benchmarks.experiments.ocas_table2 import guess
 from benchmarks.papers import ocas
 
 PATH = "linear-path"
@@ -55,6 +56,9 @@ class LinearSelection(Experiment):
             if path and apart:
                 said.append(f"{name} {_total(path) / _total(apart):.2g}")
         return ", ".join(said) or "(not measured yet)"
+
+    def guess(self, cell: Cell) -> float:
+        return guess(cell)
 
     def report(self, run: dict[str, Any]) -> str:
         parts = []

@@ -11,6 +11,7 @@ from typing import Any
 
 from benchmarks import plots, report
 from benchmarks.base import Cell, Experiment, Options, Problem
+from benchmarks.experiments.ocas_table2 import guess
 from benchmarks.papers import ocas
 
 TOLS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -43,6 +44,9 @@ class OcasFigure2(Experiment):
                     points = [Problem("linear", **same, tol=tol) for tol in options.tols or TOLS]
                 cells += [Cell(name, solver, p, limit=LIMIT.get(solver), label="curve") for p in points]
         return cells
+
+    def guess(self, cell: Cell) -> float:
+        return guess(cell)
 
     def report(self, run: dict[str, Any]) -> str:
         lines = [["set", "solver", "seconds: relative error"]]

@@ -1,13 +1,14 @@
-"""Kernel blocks for the competitors that are written here, in the rows' own precision, by scikit-learn's pairwise
-kernels.
+"""Kernel blocks for the competitors that are written here, in the rows' own precision, by scikit-learn's pairwise kernels.
+
+scikit-learn is imported when it is needed: every worker of every solver imports these files before it is timed.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
-from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
 from benchmarks.base import Problem
 
@@ -16,12 +17,13 @@ ROWS = 8192  # rows of X per block: with some thousand columns tens of MB
 
 def block(problem: Problem, A: Any, B: Any) -> np.ndarray:
     """K between a few rows."""
+    pairwise = importlib.import_module("sklearn.metrics.pairwise")
     if problem.kernel == "rbf":
-        return np.asarray(rbf_kernel(A, B, gamma=problem.gamma))
+        return np.asarray(pairwise.rbf_kernel(A, B, gamma=problem.gamma))
     if problem.kernel == "poly":
-        return np.asarray(polynomial_kernel(A, B, degree=problem.degree, gamma=problem.gamma, coef0=problem.coef0))
+        return np.asarray(pairwise.polynomial_kernel(A, B, degree=problem.degree, gamma=problem.gamma, coef0=problem.coef0))
     if problem.kernel == "linear":
-        return np.asarray(linear_kernel(A, B))
+        return np.asarray(pairwise.linear_kernel(A, B))
     raise ValueError(f"kernel={problem.kernel!r} is not one of the competitors': add it to _blocks.block")
 
 

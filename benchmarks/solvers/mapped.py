@@ -18,9 +18,6 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from sklearn.cluster import MiniBatchKMeans
-from sklearn.kernel_approximation import RBFSampler
-from sklearn.svm import LinearSVC
 
 from benchmarks.base import Data, KernelModel, Model, Predictions, Problem, Solver
 from benchmarks.solvers import _blocks
@@ -45,6 +42,8 @@ class _Mapped(Solver):
         return reason or (f"needs {need:.0f} GB of features" if need > MEMORY_GB else None)
 
     def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
+        from sklearn.svm import LinearSVC
+
         self.X, self.y, self.problem = X, y, problem
         self.features = min(int(problem.options.get("features", FEATURES)), X.shape[0])
         self.linear = LinearSVC(C=problem.C, loss="hinge", dual=True, fit_intercept=False, tol=LIBLINEAR_TOL, random_state=0)
@@ -83,6 +82,8 @@ class Fourier(_Mapped):
     name = "fourier"
 
     def learn(self, X: Any) -> None:
+        from sklearn.kernel_approximation import RBFSampler
+
         self.width = self.features
         self.sampler = RBFSampler(gamma=self.problem.gamma, n_components=self.features, random_state=0).fit(X[:1])
 
@@ -133,6 +134,8 @@ class _Centred(_Mapped):
     """Centres by k-means on a sample of the rows; the model is a sum of kernels there."""
 
     def learn(self, X: Any) -> None:
+        from sklearn.cluster import MiniBatchKMeans
+
         self.width = self.features
         sample = X[np.sort(np.random.default_rng(0).permutation(X.shape[0])[:SAMPLE])]
         means = MiniBatchKMeans(self.features, n_init=1, max_iter=10, random_state=0, init="random").fit(sample)

@@ -12,7 +12,7 @@ from benchmarks import cli, texts
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUNS = cli.stored()
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "papers").glob("*.md"))]
 # seconds, ratios, percentages and memory; sizes such as 49,990 × 22 are not measurements
 RULES = (  # constants of a program or of mathematics, not measurements
     "10 times their spread", "0.7 times its size", "2 GB at most", "25 times too large", "less than 0.01 %", "5 to 10 %",
