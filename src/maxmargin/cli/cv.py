@@ -29,6 +29,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def read(args: argparse.Namespace) -> samples.Samples:
     """The samples, with the labels that the machine needs."""
     found = (samples.load_gram if args.kernel == "precomputed" else samples.load)(args, args.data)
+    check_labels(args, found)
+    return found
+
+
+def check_labels(args: argparse.Namespace, found: samples.Samples) -> None:
+    """They must be what the machine learns."""
     if found.y is None and args.machine != "one-class":
         raise ValueError(f"--label none: {args.machine} needs labels")
     if args.machine in ("svr", "nu-svr") and found.y.dtype.kind not in "iuf":
@@ -36,8 +42,6 @@ def read(args: argparse.Namespace) -> samples.Samples:
     if args.machine in ("svc", "nu-svc") and found.y.dtype.kind == "f":
         raise ValueError(f"{args.data} has labels such as {found.y[found.y != np.floor(found.y)][:1].tolist()}, "
                          "which are no classes: say -s 3 (--machine svr) to learn numbers")
-    return found
-
 
 def run(args: argparse.Namespace, console: Console) -> int:
     from sklearn.model_selection import KFold, StratifiedKFold  # here, as other commands need not wait for it

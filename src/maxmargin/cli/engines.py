@@ -101,7 +101,7 @@ def chosen(args: argparse.Namespace, samples: Samples, format: str = "maxmargin"
     """The engine and why. What was asked for is only checked."""
     kind, kernel = args.machine, args.kernel
     if args.engine != "auto":
-        _check(args.engine, kind, kernel, format)
+        check(args.engine, kind, kernel, format)
         return args.engine, "asked for"
     rows, features = samples.X.shape
     size = f"{rows:,} rows × {features:,} features, {samples.density:.0%} not zero"
@@ -125,7 +125,8 @@ def _rest(samples: Samples) -> str:
     return f"; {classes} classes, one against the rest (--engine exact: one against one)" if classes > 2 else ""
 
 
-def _check(engine: str, kind: str, kernel: str, format: str) -> None:
+def check(engine: str, kind: str, kernel: str, format: str) -> None:
+    """Whether an engine has such a machine, and its models such a format."""
     if kind not in MACHINES[engine]:
         raise ValueError(f"--engine {engine} has no {kind}, only {', '.join(MACHINES[engine])}: use --engine exact")
     if engine == "linear" and kernel != "linear":

@@ -45,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser, like_libsvm: bool = False) -> N
 def run(args: argparse.Namespace, console: Console) -> int:
     if args.folds is not None:
         return cv.run(args, console)
-    path = _target(args)
+    path = target(args)
     if args.report is not None:
         _check_target(Path(args.report), "--report")
     found = cv.read(args)
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return code_of(machine.status_, interrupted.is_set())
 
 
-def _target(args: argparse.Namespace) -> Path:
+def target(args: argparse.Namespace) -> Path:
     """Where the model goes; a folder that is not there is found out before the work, not after it."""
     if args.model is None and args.data == "-":
         raise ValueError("DATA is standard input, so MODEL must be named: maxmargin train - MODEL")

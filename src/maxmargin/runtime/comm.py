@@ -11,6 +11,7 @@ wherever they are added up. A result is the caller's own, but for `Serial`, whic
 from __future__ import annotations
 
 import pickle
+import platform
 import sys
 import threading
 import traceback
@@ -55,6 +56,7 @@ class Comm(Protocol):
 
     rank: int
     size: int
+    neighbours: int  # processes of these on the same machine, this one included
     traffic: Traffic
 
     def allreduce(self, array: AnyArray, op: str = "sum") -> AnyArray:
@@ -91,6 +93,7 @@ class Serial:
 
     rank = 0
     size = 1
+    neighbours = 1
 
     def __init__(self) -> None:
         self.traffic = Traffic()
@@ -185,6 +188,8 @@ class _Ended(RankError):
 class Threads:
     """One of several ranks that are threads of this process: `Threads.run(3, lambda comm: …)`."""
 
+    neighbours = 1
+
     def __init__(self, room: Room, rank: int) -> None:
         self.room, self.rank, self.size = room, rank, room.size
         self.traffic = Traffic()
@@ -259,6 +264,7 @@ class Mpi:
         self._mpi = _mpi4py()
         self._comm = self._mpi.COMM_WORLD if communicator is None else communicator
         self.rank, self.size = int(self._comm.Get_rank()), int(self._comm.Get_size())
+        self.neighbours = 1 if self.size == 1 else self._comm.allgather(platform.node()).count(platform.node())
         self.traffic = Traffic()
 
     def allreduce(self, array: AnyArray, op: str = "sum") -> AnyArray:

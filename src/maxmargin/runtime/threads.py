@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numbers
 import os
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache, lru_cache
 from typing import Any
 
@@ -17,18 +18,33 @@ def _available() -> int:
     return int(joblib.cpu_count())
 
 
+_sharers = 1  # processes that use this machine's cores together: a fact about the process, as its cores are
+
+
+@contextmanager
+def sharing(processes: int) -> Iterator[None]:
+    """Within: so many processes on this machine, this one included, work on one fit."""
+    global _sharers
+    before, _sharers = _sharers, processes
+    try:
+        yield
+    finally:
+        _sharers = before
+
+
 def thread_count(n_jobs: int | None = None) -> int:
     """Threads for `n_jobs`: None and -1 mean every core available, -2 all but one, and so on.
 
     `OMP_NUM_THREADS`, which joblib sets in its workers, and `OMP_THREAD_LIMIT`, which schedulers set, cap the default, so
-    that a parallel grid search does not start cores² threads. An explicit positive `n_jobs` is taken as it is.
+    that a parallel grid search does not start cores² threads. Ranks on one machine share its cores out. An explicit
+    positive `n_jobs` is taken as it is.
     """
     if n_jobs is not None and (not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
         raise ValueError(f"n_jobs={n_jobs!r} has no meaning: give a number of threads, or None or -1 for all cores")
     if n_jobs is not None and n_jobs > 0:
         return int(n_jobs)
     caps = [os.environ.get(name, "").split(",")[0].strip() for name in ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT")]
-    cores = min([_available(), *(int(cap) for cap in caps if cap.isdecimal() and int(cap) > 0)])
+    cores = min([max(1, _available() // _sharers), *(int(cap) for cap in caps if cap.isdecimal() and int(cap) > 0)])
     return max(1, cores + 1 + n_jobs) if n_jobs is not None else cores
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from maxmargin.runtime.comm import Comm, RankError
 
 FAILED = 1 << 20  # a code above all others
+KINDS = (FileNotFoundError, OSError, MemoryError, ImportError, TypeError, ValueError)  # whose one argument is a message
 
 
 @contextmanager
@@ -70,12 +71,15 @@ def known_to_all(error: Exception) -> Exception:
 
 
 def _raise(comm: Comm, error: Exception | None) -> None:
-    """On all ranks: its own error where there is one, elsewhere the first rank's, of the same kind if that is Python's."""
-    reports = comm.share(None if error is None else (type(error).__name__, str(error)))
+    """On all ranks: its own error where there is one, elsewhere the first rank's, of the same kind if it is a usual one."""
+    base = next((kind for kind in type(error).__mro__ if kind in KINDS), None)
+    report = (None if base is None else base.__name__, type(error).__name__, str(error))
+    reports = comm.share(None if error is None else report)
     if error is not None:
         raise known_to_all(error)
-    rank, (name, text) = next((rank, report) for rank, report in enumerate(reports) if report is not None)
-    kind = getattr(builtins, name, RankError)
-    if kind not in (ValueError, TypeError, MemoryError, OSError, FileNotFoundError, RuntimeError):
-        kind, text = RankError, f"{name}: {text}"
-    raise known_to_all(kind(f"{text} (on rank {rank} of {comm.size})"))
+    rank, (known, name, text) = next((rank, report) for rank, report in enumerate(reports) if report is not None)
+    where = f"(on rank {rank} of {comm.size})"
+    if known is None:
+        raise known_to_all(RankError(f"{name}: {text} {where}"))
+    kind: type[Exception] = getattr(builtins, known)
+    raise known_to_all(kind(f"{text} {where}"))

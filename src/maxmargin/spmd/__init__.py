@@ -19,5 +19,6 @@ Abort ends the job.
 """
 
 from maxmargin.spmd.linear import LinearSVC, LinearSVR
+from maxmargin.spmd.reading import load
 
-__all__ = ["LinearSVC", "LinearSVR"]
+__all__ = ["LinearSVC", "LinearSVR", "load"]

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.estimators._base import Machine
 from maxmargin.runtime import Comm, Control, as_comm, or_all_fail, together
+from maxmargin.runtime.threads import sharing
 from maxmargin.runtime.together import known_to_all
 
 OF_A_RANK = {"callback", "verbose", "n_jobs", "cache_size"}  # parameters in which ranks may differ
@@ -39,7 +40,7 @@ class OverRanks(Machine):
         -------
         self
         """
-        with or_all_fail(as_comm(comm)) as ranks:
+        with or_all_fail(as_comm(comm)) as ranks, sharing(ranks.neighbours):
             self._comm = ranks
             try:
                 return super().fit(X, y, sample_weight)
