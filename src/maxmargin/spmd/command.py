@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-import maxmargin
 from maxmargin import spmd
 from maxmargin.cli import cv, engines, samples, train
 from maxmargin.cli.console import BAD_INPUT, Console, code_of
 from maxmargin.cli.libsvm_words import translated
+from maxmargin.models import save
 from maxmargin.runtime import Comm, as_comm, deferred_interrupt, or_all_fail, together
 
 EXAMPLES = """examples:
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace, console: Console, comm: Comm) -> int:
         local = machine.to_local().set_params(verbose=False)
         with together(comm):
             if comm.rank == 0:
-                maxmargin.save(local, path, format=args.format)
+                save(local, path, format=args.format)
         if comm.rank == 0:
             data = {"path": args.data, "rows": rows, "features": found.X.shape[1], "stored": stored}
             values = train.outcome(local) | {"engine": engine, "ranks": comm.size, "data": data, "format": args.format}
