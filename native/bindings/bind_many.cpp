@@ -56,6 +56,23 @@ void bind_many_of(nb::module_& m, const char* name) {
             s.finish(steps);
           },
           nb::arg("steps"), "End what is left with at most so many steps each.")
+      .def(
+          "judged",
+          [](const Self& s, In2<double> targets, In<double> magnitude) {
+            const int groups = s.state().groups;
+            if (targets.shape(0) != s.progress().size() || int(targets.shape(1)) != groups ||
+                index_t(magnitude.shape(0)) != s.samples())
+              throw std::invalid_argument("Many: targets and magnitudes do not fit the problems");
+            std::vector<double> out;
+            for (const Judged& j : s.judged(targets.data(), magnitude.data())) {
+              out.insert(out.end(), {j.dual, j.gap, j.violation, j.support, j.largest, j.absolute, j.square});
+              for (const double* each : {j.b, j.off, j.mass}) out.insert(out.end(), each, each + groups);
+            }
+            return to_numpy(out);
+          },
+          nb::arg("targets"), nb::arg("magnitude"),
+          "Per problem: dual, gap, violation, variables that are not 0, largest magnitude m, Σ|β|m, Σ(βm)²; and by group its "
+          "multiplier, what its sum misses its target by, Σ|β|. One after the other.")
       .def_prop_ro("whole", &Self::whole, "Whether all kernel values are computed beforehand.")
       .def_prop_ro("beta", [](const Self& s) { return to_numpy(s.state().beta); }, nb::rv_policy::move)
       .def_prop_ro("f", [](const Self& s) { return to_numpy(s.state().f); }, nb::rv_policy::move)

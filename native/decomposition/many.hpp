@@ -23,6 +23,7 @@
 #include <deque>
 #include <mutex>
 
+#include "decomposition/judged.hpp"
 #include "decomposition/pair_rows.hpp"
 #include "base/threads.hpp"
 
@@ -87,7 +88,21 @@ class Many {
     run(kForever, kForever);
   }
 
+  // What is known of the solutions: targets by problem and group, the magnitude of each sample.
+  std::vector<Judged> judged(const double* target, const double* magnitude) const {
+    std::vector<Judged> out;
+    const ManyState& s = state_;
+    for (index_t p = 0; p < index_t(progress_.size()); ++p) {
+      const index_t at = s.offset[p], first = blocks_.begin(s.first[p]), count = blocks_.count(s.first[p]);
+      const index_t second = s.second[p] < 0 ? 0 : blocks_.begin(s.second[p]) - count;
+      const ProblemView view{size(p), &s.center[at], &s.lo[at], &s.hi[at], &s.beta[at], &s.f[at], &s.group[at], s.groups};
+      out.push_back(judge(view, target + p * s.groups, [&](index_t v) { return magnitude[v + (v < count ? first : second)]; }));
+    }
+    return out;
+  }
+
   bool whole() const { return blocks_.all() != nullptr; }  // whether all of K is computed beforehand
+  index_t samples() const { return blocks_.samples(); }
   const ManyState& state() const { return state_; }
   const std::vector<Progress>& progress() const { return progress_; }
   const std::vector<index_t>& steps() const { return steps_; }

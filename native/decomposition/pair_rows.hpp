@@ -47,6 +47,7 @@ class BlockRows {
     pack();
   }
   const Points<T>& points() const { return points_; }
+  index_t samples() const { return index_t(row_.size()); }
   index_t blocks() const { return index_t(end_.size()) - 1; }
   index_t begin(index_t block) const { return end_[block]; }
   index_t count(index_t block) const { return end_[block + 1] - end_[block]; }
@@ -172,7 +173,10 @@ class PairRows {
   // The row of v, and those of the variables that want to move most and have none.
   template <class Want>
   void fetch(index_t v, Want&& want) {
-    const std::size_t most = blocks_.points().sparse() ? std::size_t(kChunk<T>) : kBatch;
+    // Of sparse samples most of the time goes into finding the entries that rows have in common, once for all rows of a call:
+    // then more at a time the more there have been.
+    const std::size_t most =
+        blocks_.points().sparse() ? std::max(std::size_t(kChunk<T> / 4), std::size_t(used_ / 2)) : kBatch;
     best_.clear();
     for (index_t u = 0; u < width_; ++u) {
       if (row_[u] || u == v) continue;

@@ -90,20 +90,21 @@ inline void finish_values(const Points<T>& samples, index_t sample, const Packed
       for (int i = 0; i < vectors * L; i += L)
         store(exponent + i, kind == Kind::rbf ? load(values + i) - (nx + load(nz + i)) : -load(values + i));
   }
+  constexpr int together = std::min(4, vectors);
 #pragma GCC unroll 2
-  for (int i = 0; i < vectors * L; i += 4 * L) {
-    Vec<T> k[4];
+  for (int i = 0; i < vectors * L; i += together * L) {
+    Vec<T> k[together];
 #pragma GCC unroll 4
-    for (int u = 0; u < 4; ++u) {
+    for (int u = 0; u < together; ++u) {
       k[u] = load(values + i + u * L);
       if constexpr (kind == Kind::rbf)
         k[u] = smaller(Vec<T>{}, k[u] - (nx + load(nz + i + u * L)));
       else
         k[u] = finish<T, kind>(samples.spec(), k[u], nx, nx);
     }
-    if constexpr (kind == Kind::rbf) exp_all<4>(k);
+    if constexpr (kind == Kind::rbf) exp_all<together>(k);
 #pragma GCC unroll 4
-    for (int u = 0; u < 4; ++u) store(values + i + u * L, k[u]);
+    for (int u = 0; u < together; ++u) store(values + i + u * L, k[u]);
   }
   if (near)
     for (int i = 0; i < vectors * L && first + i < w.count(); ++i)
@@ -127,7 +128,8 @@ void sparse_chunks(const SampleList<T>& list, index_t begin, index_t end, const 
       for (index_t s = 0; s < end - begin; ++s)
         finish_values<T, kind, V>(*list.points, list.row[begin + s], w, first, limit[s], values + s * kValueStride<T>);
     };
-    if (valid <= kChunk<T> / 2) fill(std::integral_constant<int, 4>());
+    if (valid <= kChunk<T> / 4) fill(std::integral_constant<int, 2>());
+    else if (valid <= kChunk<T> / 2) fill(std::integral_constant<int, 4>());
     else fill(std::integral_constant<int, 8>());
     use(first, valid, values);
   }

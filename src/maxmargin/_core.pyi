@@ -583,6 +583,11 @@ class Many32:
     def finish(self, steps: int) -> None:
         """End what is left with at most so many steps each."""
 
+    def judged(self, targets: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], magnitude: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """
+        Per problem: dual, gap, violation, variables that are not 0, largest magnitude m, Σ|β|m, Σ(βm)²; and by group its multiplier, what its sum misses its target by, Σ|β|. One after the other.
+        """
+
     @property
     def whole(self) -> bool:
         """Whether all kernel values are computed beforehand."""
@@ -622,6 +627,11 @@ class Many64:
 
     def finish(self, steps: int) -> None:
         """End what is left with at most so many steps each."""
+
+    def judged(self, targets: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], magnitude: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """
+        Per problem: dual, gap, violation, variables that are not 0, largest magnitude m, Σ|β|m, Σ(βm)²; and by group its multiplier, what its sum misses its target by, Σ|β|. One after the other.
+        """
 
     @property
     def whole(self) -> bool:

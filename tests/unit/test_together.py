@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.datasets import make_blobs, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin import SVC, NuSVC, certify_fit
+from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM, certify_fit
 from maxmargin.decomposition import many, together
 from maxmargin.problem.kernels import TooLargeError
 
@@ -52,6 +52,27 @@ def test_without_intercept_with_two_sums_and_with_a_large_c(classes, make, optio
     assert certificate.violation <= 1e-3 * 1.001 and certificate.primal == pytest.approx(one.objective_, rel=1e-9)
 
 
+@pytest.mark.parametrize("form", ["float64", "float32", "csr"])
+@pytest.mark.parametrize(
+    "make, options",
+    [(SVR, {"epsilon": 0.05}), (SVR, {"fit_intercept": False}), (NuSVR, {"nu": 0.3, "C": 4.0}), (OneClassSVM, {"nu": 0.2})],
+)
+def test_regression_and_one_class_are_small_problems_as_well(form, make, options) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 5))
+    t = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=300)
+    X[200:230], t[200:230] = X[:30], t[:30]  # copies, which are one sample of a larger weight
+    weight = rng.integers(0, 4, 300).astype(float)
+    X = sp.csr_matrix(X * (np.abs(X) > 0.5)) if form == "csr" else X.astype(form)
+    one, other = (make(**options, **more).fit(X, t, sample_weight=weight) for more in ({}, {"working_set_size": 64}))
+    assert "done" in one.trace_.dtype.names and "done" not in other.trace_.dtype.names
+    assert one.status_ == other.status_ == "converged"
+    assert one.objective_ == pytest.approx(other.objective_, abs=one.dual_gap_ + other.dual_gap_)
+    certificate = certify_fit(one, X, t, sample_weight=weight)
+    assert certificate.violation <= 1.001e-3 and certificate.primal == pytest.approx(one.objective_, rel=1e-9)
+    assert certificate.gap == pytest.approx(one.dual_gap_, rel=1e-5, abs=1e-9)
+
+
 def test_weights_and_class_weights_are_bounds(classes) -> None:
     X, y = classes
     weight = np.random.default_rng(0).integers(0, 4, len(y)).astype(float)
@@ -81,7 +102,6 @@ def test_all_kernel_values_beforehand_or_rows_on_demand_give_the_same_bits(monke
     models = []
     for most in (10_000, 0):
         monkeypatch.setattr(many, "WHOLE", most)
-        monkeypatch.setattr(many, "WHOLE_SPARSE", most)
         models.append(make(kernel=kernel, gamma=0.02, n_jobs=2, **options).fit(X, y))
     whole, on_demand = models
     assert whole.timings_["rows"] > on_demand.timings_["rows"] > 0

@@ -48,22 +48,24 @@ class DistinctRows:
     def spread(self, alpha: FloatArray, n_rows: int, unit: FloatArray) -> FloatArray:
         """Each sample's alpha over its copies: the first copies up to their bound unit·weight, so that few are used.
 
-        `alpha` and `unit` have one entry per sample; the result one per row of X. A sample at its bound has all its copies
-        at theirs, also where the weight of one is lost in the sum of all.
+        `alpha` and `unit` have one entry per sample, or some rows of them; the result one per row of X. A sample at its
+        bound has all its copies at theirs, also where the weight of one is lost in the sum of all.
         """
-        out = np.zeros(n_rows)
+        out = np.zeros((*alpha.shape[:-1], n_rows))
+        mine = alpha[..., self.owner]
         if len(self.member) == len(self.index):
-            out[self.member] = alpha[self.owner]
+            out[..., self.member] = mine
             return out
         first, last = self._ends
-        cap, total = unit[self.owner] * self.member_weight, unit * self.weight
-        before = self._parts_before * total[self.owner]
-        share = np.clip(alpha[self.owner] - before, 0.0, cap)
+        cap, total = unit[..., self.owner] * self.member_weight, unit * self.weight
+        before = self._parts_before * total[..., self.owner]
+        share = np.clip(mine - before, 0.0, cap)
         # The copy that is neither full nor empty takes what rounding leaves over, so that the sum stays exact.
-        full = np.add.reduceat((before + cap <= alpha[self.owner]).astype(np.int64), first)
+        full = np.add.reduceat((before + cap <= mine).astype(np.int64), first, axis=-1)
         between = np.minimum(first + full, last)
-        share[between] = np.clip(share[between] + (alpha - np.add.reduceat(share, first)), 0.0, cap[between])
-        out[self.member] = np.where((alpha >= total)[self.owner], cap, share)
+        at = (np.arange(len(between))[:, None], between) if between.ndim == 2 else between
+        share[at] = np.clip(share[at] + (alpha - np.add.reduceat(share, first, axis=-1)), 0.0, cap[at])
+        out[..., self.member] = np.where((alpha >= total)[..., self.owner], cap, share)
         return out
 
     @cached_property

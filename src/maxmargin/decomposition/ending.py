@@ -10,7 +10,6 @@ One problem or thousands of small ones: their variables stand one after the othe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -49,15 +48,6 @@ class Point:
         start = np.zeros(1, np.int64)
         state = (beta.ravel(), np.tile(f, halves), whose)
         return cls(qp.sign, qp.center, qp.upper, qp.group, qp.targets[None, :], start, *state)
-
-    @classmethod
-    def of_several(cls, qps: Sequence[QP], beta: FloatArray, f: FloatArray) -> Point:
-        """Of several problems with one variable per sample and the same groups."""
-        sign, center, upper = (np.concatenate([getattr(qp, name) for qp in qps]) for name in ("sign", "center", "upper"))
-        group = np.concatenate([qp.group for qp in qps])
-        begin = np.cumsum([0, *(qp.n_variables for qp in qps)])[:-1]
-        targets = np.array([qp.targets for qp in qps])
-        return cls(sign, center, upper, group, targets, begin, beta, f, np.ones(len(beta), bool))
 
     @cached_property
     def alpha(self) -> FloatArray:

@@ -6,28 +6,27 @@
     cost     O(rows that move · samples of the problem · d): kernel rows are computed when a step asks for them, and what
              a class shares with itself once for all problems that it is in
 
-The core is asked for slices of some hundredths of a second; clock, progress, callback and Ctrl-C live between them. What is
-known of the solutions is computed here for all problems at once. A solution whose precision is in doubt is not called
-solved: `unsure` names those that the decomposition of decomposition/solver.py must look at.
+The core is asked for slices of some hundredths of a second; clock, progress, callback and Ctrl-C live between them. A
+solution whose precision is in doubt is not called solved: `results` names those that the decomposition of
+decomposition/solver.py must look at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin.decomposition.ending import Point, cancels, violations
+from maxmargin.decomposition.ending import cancels
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import MOST_STEPS
 from maxmargin.decomposition.working_set import MB
 from maxmargin.kernel_values import NativeValues
-from maxmargin.problem.formulations import QP
+from maxmargin.problem.formulations import QP, ROUNDING
 from maxmargin.runtime import NEVER, Deadline, Solver, Status, Turn, settled
 
 FloatArray = NDArray[np.float64]
@@ -37,10 +36,8 @@ BoolArray = NDArray[np.bool_]
 SLICE = 0.03  # seconds between two looks at the clock and Ctrl-C
 # Samples of a problem up to which all kernel values are computed beforehand, each once and in large tiles. On demand a value
 # between two classes is computed for the rows of both, and few rows at a time: that takes as long when a third of the rows
-# are used. In problems of some hundred samples so many are (measured: 46 to 100 % at up to 600 samples, 16 to 30 % at
-# 1,500), and where entries are sparse, where 64 rows at a time cost as much as one.
+# are used. In problems of some hundred samples so many are (measured: 46 to 100 % at up to 600, 16 to 30 % at 1,500).
 WHOLE = 700
-WHOLE_SPARSE = 1500
 LAST_STEPS = 64  # for problems that a stopped run has not come to: enough for a rough vote, too few to be waited for
 CONVERGED, STALLED, ROUNDS, STEPS = 2, 3, 4, 5  # native/decomposition/many.hpp, Progress
 ENDS = {CONVERGED: Status.CONVERGED, STALLED: Status.STALLED, ROUNDS: Status.MAX_ITER, STEPS: Status.STALLED}
@@ -50,6 +47,7 @@ ENDS = {CONVERGED: Status.CONVERGED, STALLED: Status.STALLED, ROUNDS: Status.MAX
 class Problem:
     """A QP on the samples `chosen`, which are those of one or two blocks, one after the other (-1: no second one).
 
+    Of regression, which has two variables per sample, both halves are the same block.
     `alpha` is a warm start; `solver` makes the solver of a problem that is more than one QP, which is none for `Many`.
     """
 
@@ -69,19 +67,21 @@ class Many:
     ) -> None:  # fmt: skip
         self.kernel, self.tol, self.deadline, self.done = kernel, options.tol, deadline, 0
         qps = [problem.qp for problem in problems]
-        self.offset = np.cumsum([0, *(qp.n for qp in qps)])
-        beta = np.concatenate([p.qp.sign * (p.qp.start() if p.alpha is None else p.alpha) for p in problems])
-        self.start = point = Point.of_several(qps, beta, np.zeros(len(beta)))
-        signed = point.sign * point.upper
+        n = [qp.n_variables for qp in qps]
+        self.halves = n[0] // qps[0].n
+        self.offset, most = np.cumsum([0, *n]), MOST_STEPS + 1000 * max(n)
+        self._sign, center, upper, group = (
+            np.concatenate([getattr(qp, name) for qp in qps]) for name in ("sign", "center", "upper", "group")
+        )
+        self.targets = np.array([qp.targets for qp in qps])
+        alpha = np.concatenate([p.qp.start() if p.alpha is None else p.alpha for p in problems])
+        signed = self._sign * upper
         samples = kernel.samples
         Core: Any = _core.Many32 if samples.dtype == np.float32 else _core.Many64
-        first, second = (np.array([p.blocks[k] for p in problems], np.int64) for k in range(2))
-        every = [(0, 0), *pairwise(ends)]  # 0 is no block
-        self.samples = np.concatenate([np.arange(*every[b + 1]) for p in problems for b in p.blocks])
-        most = MOST_STEPS + 1000 * max(qp.n for qp in qps)
+        first, second = np.array([p.blocks for p in problems], np.int64).T
         self._core = Core(
-            samples.points, kernel.rows, ends, first, second, self.offset, point.center, np.minimum(signed, 0.0),
-            np.maximum(signed, 0.0), beta, point.group, point.targets.shape[1], self.tol,
+            samples.points, kernel.rows, ends, first.copy(), second.copy(), self.offset, center, np.minimum(signed, 0.0),
+            np.maximum(signed, 0.0), self._sign * alpha, group, self.targets.shape[1], self.tol,
             max_turns if max_turns >= 0 else most, most, options.shrinking, int(options.cache_size * MB / 2),
             self._mostly_wanted(), min(samples.threads, len(problems)),
         )  # fmt: skip
@@ -90,7 +90,7 @@ class Many:
         """Whether problems are so small that most of their kernel rows will be asked for."""
         n = np.diff(self.offset)
         mean = float(np.square(n).sum() / n.sum())  # by the kernel values that they are about
-        return mean <= (WHOLE_SPARSE if self.kernel.samples.sparse else WHOLE)
+        return mean <= WHOLE * self.halves
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
         while self.done < len(self.offset) - 1:
@@ -101,43 +101,46 @@ class Many:
 
     def results(self, status: Status) -> tuple[list[DualResult], BoolArray]:
         """The solutions, and of which it is not sure that they are what they seem. `status` is why the run ended."""
-        self._core.finish(LAST_STEPS)
+        core, ends, groups = self._core, self.offset.tolist(), self.targets.shape[1]
+        core.finish(LAST_STEPS)
+        progress, alpha, f = core.progress, self._sign * core.beta + 0.0, core.f
+        magnitude = np.full(len(self.kernel.rows), self.kernel.magnitude)
+        found = core.judged(self.targets, magnitude).reshape(len(progress), -1)
         with np.errstate(all="ignore"):  # what is not a finite number is one of the doubts
-            return self._judged(status)
-
-    def _judged(self, status: Status) -> tuple[list[DualResult], BoolArray]:
-        core = self._core
-        progress, rounds, steps, rows = core.progress, core.rounds, core.steps, core.rows
-        point = replace(self.start, beta=core.beta, f=core.f)
-        b = point.multipliers()
-        gaps, alpha = point.gap(b), point.alpha
-        objectives = point.dual() + gaps
-        fine, worst = self._precision(point)
-        sure = np.isfinite(objectives) & np.isfinite(worst) & fine & ~point.missed()
-        support = point.total((alpha != 0).astype(np.float64))
+            dual, gap, violation, support = found[:, :4].T
+            objective = dual + gap
+            sure = np.isfinite(objective) & np.isfinite(violation) & self._told(found)
+        numbers = (progress, sure, objective, gap, violation, support, core.rounds, core.steps, core.rows)
         parts = []
-        for p, how in enumerate(progress.tolist()):
-            at = slice(self.offset[p], self.offset[p + 1])
-            cut = how in (STEPS, STALLED) and status is not Status.CONVERGED  # it would have gone on
-            ended = status if cut else ENDS[how]
-            part = DualResult(
-                status=settled(ended, float(worst[p]), self.tol), n_iter=int(rounds[p]), objective=float(objectives[p]),
-                gap=float(gaps[p]), violation=float(worst[p]), n_support=int(support[p]),
-                timings={"inner_steps": float(steps[p]), "rows": float(rows[p])}, alpha=alpha[at], multipliers=b[p],
-                f=point.f[at], dtype=self.kernel.dtype,
-            )  # fmt: skip
-            if not sure[p] and part.status is Status.CONVERGED:
-                part.status = status if status is not Status.CONVERGED else Status.STALLED
-            parts.append(part)
+        for p, (how, fine, *values) in enumerate(zip(*(each.tolist() for each in numbers))):
+            primal, gap_p, worst, n_support, rounds, steps, rows = values
+            at = slice(ends[p], ends[p + 1])
+            parts.append(DualResult(
+                status=self._status(how, worst, fine, status), n_iter=rounds, objective=primal, gap=gap_p, violation=worst,
+                n_support=int(n_support), timings={"inner_steps": float(steps), "rows": float(rows)}, alpha=alpha[at],
+                multipliers=found[p, 7 : 7 + groups], f=f[at][: (at.stop - at.start) // self.halves],
+                dtype=self.kernel.dtype,
+            ))  # fmt: skip
         return parts, (progress == STALLED) | ((progress == CONVERGED) & ~sure)
 
-    def _precision(self, point: Point) -> tuple[BoolArray, FloatArray]:
-        """Of each problem, whether kernel values are fine enough to tell that its violation is below tol; the violation."""
-        found = violations(point.targets.shape[1], point.extremes())
-        each = np.broadcast_to(self.kernel.magnitude, len(self.kernel.rows))[self.samples]
-        largest = np.maximum.reduceat(each, point.begin)
+    def _status(self, how: int, violation: float, sure: bool, status: Status) -> Status:
+        """Of a problem that ended in this way (`how`), in a run that ended for the reason `status`."""
+        if how == CONVERGED and sure and violation <= self.tol:
+            return Status.CONVERGED
+        cut = how in (STEPS, STALLED) and status is not Status.CONVERGED  # it would have gone on
+        ended = settled(status if cut else ENDS[how], violation, self.tol)
+        if sure or ended is not Status.CONVERGED:
+            return ended
+        return status if status is not Status.CONVERGED else Status.STALLED
+
+    def _told(self, found: FloatArray) -> BoolArray:
+        """Of each problem, whether numbers are fine enough to tell: kernel values, that its violation is below tol, and
+        coefficients, that their sums are what they must be."""
+        largest, absolute, square = found[:, 4:7].T
         if self.kernel.dtype == np.float64:  # the bound of decomposition/ending.py
-            error = self.kernel.noise * largest * point.total(np.abs(point.beta) * each)
-            return 2 * error <= self.tol, found
-        spread = np.sqrt(point.total(np.square(point.beta * each)))
-        return cancels(self.kernel.noise * largest * spread, self.tol), found
+            fine = 2 * (self.kernel.noise * largest * absolute) <= self.tol
+        else:
+            fine = cancels(self.kernel.noise * largest * np.sqrt(square), self.tol)
+        groups = self.targets.shape[1]
+        off, mass = found[:, 7 + groups : 7 + 2 * groups], found[:, 7 + 2 * groups :]
+        return np.asarray(fine & (off <= 4 * ROUNDING * mass).all(axis=1))

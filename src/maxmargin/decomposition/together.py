@@ -7,6 +7,7 @@ those small ones of which SMO in the precision of the data could not make sure: 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from maxmargin.runtime import Control, Deadline, Progress, Several, Solver, Stat
 
 IntArray = NDArray[np.int64]
 
-# Samples up to which SMO over all of them on one thread beats decomposition (measured: twice as fast at 1,000 on one
+# Variables up to which SMO over all of them on one thread beats decomposition (measured: twice as fast at 1,000 on one
 # thread, as fast at 3,000); a problem that is alone has all threads in decomposition.
 SMALL = 2500
 SMALL_ALONE = 1500
@@ -40,6 +41,7 @@ class Together:
         self._many: Many | None = None
         self._rest: Several[DualResult] | None = None
         self._which: list[int] = []  # of the others
+        self._made = 0  # turns
         kernel = source(np.concatenate(blocks))
         if isinstance(kernel, NativeValues) and (small := self._small(kernel)):
             self._ids = small
@@ -53,9 +55,15 @@ class Together:
         most = SMALL if len(self.problems) > 1 else SMALL_ALONE
         room = o.cache_size * MB / 2 / max(1, min(kernel.samples.threads, len(self.problems)))
         fits = int(np.sqrt(room / kernel.dtype.itemsize)) - 32
-        return [p for p, problem in enumerate(self.problems) if problem.solver is None and problem.qp.n <= min(most, fits)]
+        return [p for p, x in enumerate(self.problems) if x.solver is None and x.qp.n_variables <= min(most, fits)]
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
+        for turn in self._every_turn():
+            self._made += turn is not None
+            yield turn
+        return None
+
+    def _every_turn(self) -> Generator[Turn | None, None, None]:
         if self._many is not None:
             for turn in self._many.turns():
                 if turn is not None and len(self.problems) > 1:
@@ -65,9 +73,10 @@ class Together:
         self._rest = self._others()
         if self._which:
             yield from self._rest.turns()
-        return None
 
     def progress(self) -> Progress:
+        if len(self.problems) == 1:
+            return Progress(self._made, self._control.max_iter if self._control.max_iter >= 0 else None, "it")
         done = len(self._parts) if self._rest is not None else self._many.done if self._many else 0
         rest = 0 if self._rest is None else self._rest.progress().done
         return Progress(done + rest, len(self.problems), "problem")
@@ -85,7 +94,7 @@ class Together:
         assert self._many is not None
         parts, unsure = self._many.results(status)
         for p, part, doubt in zip(self._ids, parts, unsure.tolist()):
-            good = bool(np.isfinite([part.objective, part.violation]).all())
+            good = isfinite(part.objective) and isfinite(part.violation)
             if not doubt or (good and status is not Status.CONVERGED):
                 self._parts[p] = part
             elif good:

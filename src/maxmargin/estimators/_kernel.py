@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples, check_is_fitted, check_X_y
 
 from maxmargin.data.rows import DistinctRows, distinct_rows
+from maxmargin.decomposition.many import Problem
 from maxmargin.decomposition.options import DualResult, Options
-from maxmargin.decomposition.solver import MOST_STEPS, solve
+from maxmargin.decomposition.solver import MOST_STEPS
+from maxmargin.decomposition.together import Together
 from maxmargin.decomposition.working_set import MB
 from maxmargin.estimators._base import Machine, check_choice, check_flags, check_number
 from maxmargin.estimators._labelled import Labelled
@@ -20,7 +23,7 @@ from maxmargin.estimators._prediction import WORTH_THREADS, dense_if_small, prep
 from maxmargin.kernel_values import GivenValues, NativeValues, Samples, Values
 from maxmargin.problem.formulations import QP, hard_margin
 from maxmargin.problem.kernels import NAMES, Kernel, checked_block, dense64, resolve_gamma
-from maxmargin.runtime import Control, Result, Status, thread_count
+from maxmargin.runtime import Control, Result, Status, run, thread_count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -281,7 +284,10 @@ class Setup:
 
     def solve(self, qp: QP, chosen: IntArray | None, control: Control, alpha: FloatArray | None = None) -> DualResult:
         """Solve one QP. One that had to go on with float64 kernel values takes those that follow along."""
-        result = solve(qp, self.source(chosen), self.options, control, alpha=alpha)
+        samples = np.arange(qp.n) if chosen is None else chosen
+        problem = Problem(qp, samples, (0, -1 if qp.n_variables == qp.n else 0), alpha)
+        whole = run(Together([problem], self.source, [samples], self.options, control), replace(control, max_iter=-1))
+        result = replace(whole.parts[0], status=whole.status, trace=whole.trace, timings=whole.timings)
         self.widen(result.dtype)
         return result
 

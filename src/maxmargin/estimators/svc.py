@@ -123,15 +123,18 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         rows, label = setup.rows, encoded[setup.rows.index]
         alpha, unit = (np.zeros((len(classes) - 1, len(rows.index))) for _ in range(2))
         factor = np.zeros((len(classes) - 1, len(classes)))  # of class c's alphas in each row
-        intercept = np.zeros(len(solutions))
-        for k, solution in enumerate(solutions):
-            (i, j), chosen = solution.pair.classes, solution.pair.chosen
-            row = np.where(label[chosen] == i, j - 1, i)
-            alpha[row, chosen], unit[row, chosen] = solution.result.alpha, solution.unit
-            sign = -1.0 if len(classes) == 2 else 1.0
-            factor[j - 1, i], factor[i, j] = sign / solution.scale, -sign / solution.scale
-            intercept[k] = intercept_and_r(solution.result.multipliers)[0] / solution.scale
-        coef = np.array([rows.spread(a, X.shape[0], u) for a, u in zip(alpha, unit)]) * factor[:, encoded]
+        (i, j), pairs = np.array([s.pair.classes for s in solutions]).T, [s.pair for s in solutions]
+        chosen = np.concatenate([pair.chosen for pair in pairs])
+        own = label[chosen]
+        other = np.repeat(i + j, [len(pair.chosen) for pair in pairs]) - own
+        row = other - (other > own)
+        alpha[row, chosen] = np.concatenate([s.result.alpha for s in solutions])
+        unit[row, chosen] = np.concatenate([s.unit for s in solutions])
+        scale = np.array([s.scale for s in solutions])
+        factor[j - 1, i] = (-1.0 if len(classes) == 2 else 1.0) / scale
+        factor[i, j] = -factor[j - 1, i]
+        intercept = np.array([intercept_and_r(s.result.multipliers)[0] for s in solutions]) / scale
+        coef = rows.spread(alpha, X.shape[0], unit) * factor[:, encoded]
         results = [s.result for s in solutions]
         used = np.flatnonzero(coef.any(axis=0))
         support = used[np.argsort(encoded[used], kind="stable")]
@@ -444,7 +447,8 @@ class NuSVC(Probabilities, _KernelClassifier):
 
     @staticmethod
     def _weighted(pair: Pair) -> bool:
-        return bool((pair.factor != pair.factor[0]).any())
+        first, second = pair.setup.data.factors[list(pair.classes)]
+        return bool(first != second)
 
     def _attributes(self, setup: Setup, *args: Any) -> dict[str, Any]:
         solutions: list[Solution] = args[-1]

@@ -61,11 +61,6 @@ class Samples:
         )  # fmt: skip
 
     @property
-    def sparse(self) -> bool:
-        """Whether kernel values come from stored entries."""
-        return bool(self.held_bytes) or sp.issparse(self.X)
-
-    @property
     def frame(self) -> Frame:
         return self.points.shift, self.points.largest_norm
 
