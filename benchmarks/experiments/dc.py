@@ -25,6 +25,7 @@ EARLY, EXACT, COLD = "maxmargin-dc-early", "maxmargin-dc", "maxmargin"
 OURS = (EARLY, EXACT, COLD)
 NAMES = {EARLY: "early", EXACT: "exact", COLD: "`SVC`, cold", "sklearnex-float32": "scikit-learn-intelex"}
 WITH = "with intercept"
+WITHOUT = "LIBSVM without intercept"
 COMPETITOR = "competitor"
 ROWS = {"mnist_round": 20_000, "kddcup99": 50_000}
 TEST_ROWS = {"covtype_first": 20_000}
@@ -36,6 +37,7 @@ METHODS = {  # our solvers by the paper's names
     "DC-SVM (early)": EARLY, "DC-SVM": EXACT, "LIBSVM": "libsvm", "LIBSVM (subsample)": "libsvm-fifth", "LaSVM": "lasvm",
     "CascadeSVM": "cascade", "LLSVM": "llsvm", "FastFood": "fastfood", "SpSVM": "spsvm", "LTPU": "ltpu",
 }  # fmt: skip
+MIRRORED, MIRRORED_ROWS = "libsvm-no-intercept", 5000
 COMPETITORS = tuple(name for name in METHODS.values() if name not in OURS)
 COMPETITOR_LIMIT = 120.0
 PAPERS_SETS = {
@@ -50,7 +52,7 @@ class DC(Experiment):
     title = "Divide and conquer"
     shows = ("dcsvm_table2",)
     sets = ("covtype_first", "ijcnn1", UNIT, "mnist_round", "kddcup99", "covtype", "cifar_both", "census_split")
-    solvers = (*OURS, "scikit-learn", "sklearnex-float32", *COMPETITORS)
+    solvers = (*OURS, "scikit-learn", "sklearnex-float32", *COMPETITORS, MIRRORED)
     baseline = EARLY
     repeat = 1
 
@@ -58,7 +60,10 @@ class DC(Experiment):
         known, cells = discover("datasets"), []
         for name in self.chosen_sets(options):
             for solver in self.chosen_solvers(options):
-                if solver in COMPETITORS or name == UNIT:
+                if solver in (MIRRORED, COLD) and name == "ijcnn1":
+                    without = Problem("svc", **known[name].kernel, fit_intercept=False)
+                    cells.append(Cell(name, solver, without, MIRRORED_ROWS, limit=COMPETITOR_LIMIT, label=WITHOUT))
+                if solver in (*COMPETITORS, MIRRORED) or name == UNIT:
                     cells += _papers_cells(name, solver)
                     continue
                 ours = solver in OURS
@@ -119,6 +124,10 @@ class DC(Experiment):
             plain, with_one = (_find(records, name, EXACT, label) for label in ("", WITH))
             if plain and with_one and plain["status"] == with_one["status"] == "ok":
                 parts.append(f"{report.score(plain)} without and {report.score(with_one)} with one {words}")
+        both = [_find(records, "ijcnn1", solver, WITHOUT) for solver in (MIRRORED, COLD)]
+        if all(r is not None and r["status"] == "ok" for r in both):
+            theirs, ours = (report.score(r) for r in both if r is not None)
+            parts.append(f"without one on {MIRRORED_ROWS:,} rows LIBSVM (on mirrored rows) has {theirs}, ours {ours}")
         return f"ijcnn1: {'; '.join(parts)}" if parts else "(not measured yet)"
 
     def text_readme(self, run: dict[str, Any]) -> str:
@@ -149,7 +158,7 @@ def _papers_cells(name: str, solver: str) -> list[Cell]:
     if name == UNIT:
         both = ((WITH, True), ("", False)) if solver == EXACT else ()
         return [Cell(name, solver, Problem("svc", **kernel, fit_intercept=b), score_only=True, label=w) for w, b in both]
-    if name not in PAPERS_SETS:
+    if name not in PAPERS_SETS or solver == MIRRORED:
         return []
     intercept = solver in ("libsvm", "libsvm-fifth", "lasvm")
     problem = Problem("svc", **kernel, fit_intercept=intercept, cache_size=PEER_CACHE)
@@ -160,12 +169,13 @@ def _same_problem(records: list[Record]) -> list[Record]:
     """Those of the tables: not the ones with an intercept, scaled otherwise, or of competitors, which have a table of
     their own.
     """
-    return [r for r in records if r["label"] not in (WITH, COMPETITOR) and r["dataset"] != UNIT]
+    return [r for r in records if r["label"] not in (WITH, WITHOUT, COMPETITOR) and r["dataset"] != UNIT]
 
 
 def _largest(records: list[Record], dataset: str, solver: str) -> Record | None:
     """The record on most rows of a set, by its own kernel and without the intercept that is shown beside."""
-    mine = [r for r in records if r["dataset"] == dataset and r["solver"] == solver and r["label"] != WITH and _rbf(r)]
+    mine = [r for r in records if r["dataset"] == dataset and r["solver"] == solver and _rbf(r)]
+    mine = [r for r in mine if r["label"] not in (WITH, WITHOUT)]
     return max(mine, key=lambda r: (r["status"] == "ok", r["rows"]), default=None)
 
 

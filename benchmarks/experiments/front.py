@@ -4,7 +4,7 @@ figure 3e).
 464,809 training rows, 116,203 test rows; RBF machines at the paper's C = 32, γ = 32. Engines that can be asked for more
 or less have several points: levels of divide and conquer, budgets, numbers of features, centres or basis vectors, a
 fifth of the rows for LIBSVM. A linear machine is on the picture to show what the kernel is worth. Peers that are not
-ready after five minutes are stopped and stand at the picture's edge. Features of LLSVM, FastFood and LTPU are as many
+ready after five minutes are stopped; the picture names them. Features of LLSVM, FastFood and LTPU are as many
 as memory allows (the paper: 3,000).
 """
 
@@ -38,6 +38,7 @@ POINTS: dict[str, tuple[dict[str, Any], ...]] = {  # options of a solver's point
     "spsvm": ({"basis": 50}, {"basis": 200}),
 }
 LIMIT = 300.0
+MARKERS = "s^vDP*X<>dp"
 
 
 class Front(Experiment):
@@ -107,15 +108,21 @@ class Front(Experiment):
         done = [r for r in run["records"] if r["status"] == "ok" and r.get("score") is not None]
         if pyplot is None or not done:
             return []
-        figure, axis = pyplot.subplots(figsize=(8, 4.6))
+        figure, axis = pyplot.subplots(figsize=(9, 4.6))
         for i, solver in enumerate(dict.fromkeys(r["solver"] for r in done)):
             points = sorted((r["best"], 100 * r["score"]) for r in done if r["solver"] == solver)
-            style = {"marker": "o", "lw": 2, "ms": 7} if solver in OURS else {"marker": "s", "lw": 1, "ms": 4, "ls": "--"}
-            axis.plot(*zip(*points), color=f"C{i % 10}", **style)
-            axis.annotate(NAMES[solver], points[-1], textcoords="offset points", xytext=(6, -3), fontsize=8)
+            mine = solver in OURS
+            style = (
+                {"marker": "o", "lw": 2, "ms": 8}
+                if mine
+                else {"marker": MARKERS[i % len(MARKERS)], "lw": 1, "ms": 5, "ls": "--"}
+            )
+            axis.plot(*zip(*points), color=f"C{i % 10}", label=NAMES[solver] + (" (maxmargin)" if mine else ""), **style)
         axis.set(xscale="log", xlabel="seconds of training (log scale)", ylabel="test accuracy, %")
-        late = [NAMES[r["solver"]] for r in run["records"] if r["status"] == "timeout"]
-        axis.set_title(f"not ready after {LIMIT:g} s: {', '.join(late)}" if late else "", fontsize=8)
+        late = {NAMES[r["solver"]]: report.limit_of(r) for r in run["records"] if r["status"] == "timeout"}
+        said = ", ".join(f"{name} after {limit:g} s" for name, limit in late.items())
+        axis.set_title(f"not ready: {said}" if late else "", fontsize=8)
+        axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8)
         figure.tight_layout()
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "front.svg"

@@ -1,4 +1,7 @@
-"""LIBSVM itself, through its own Python package. Building its list of nodes is not timed."""
+"""LIBSVM itself, through its own Python package, which computes kernel rows with OpenMP: as many threads as the cell has.
+
+Building its list of nodes is not timed.
+"""
 
 from __future__ import annotations
 
