@@ -139,7 +139,7 @@ def _list(args: argparse.Namespace) -> None:
             text = cls.__doc__ if cls.__doc__ and "Subclass" not in cls.__doc__ else sys.modules[cls.__module__].__doc__
             print(f"  {name:24} {(text or '').strip().splitlines()[0]}")
     for paper in papers.NAMES:
-        print(f"{papers.paper(paper).TITLE}:")
+        print(f"{papers.module(paper).TITLE}:")
         for shown, names in papers.showing().items():
             if shown.split("_")[0] == paper:
                 print(f"  {shown:24} {', '.join(names)}")

@@ -31,7 +31,7 @@ class Claim(NamedTuple):
     answer: str
 
 
-def paper(name: str) -> Any:
+def module(name: str) -> Any:
     if name not in NAMES:
         raise ValueError(f"paper={name!r}: choose among {', '.join(NAMES)}")
     return importlib.import_module(f"benchmarks.papers.{name}")
@@ -59,7 +59,7 @@ def title(shown: str) -> str:
 
 def experiments(name: str) -> list[Experiment]:
     """All that show something of a paper."""
-    paper(name)
+    module(name)
     return [cls() for cls in discover("experiments").values() if any(s.split("_")[0] == name for s in cls.shows)]
 
 
@@ -192,7 +192,7 @@ def claims(runs: Runs, paper: str) -> str:
 
 
 def _claims(name: str) -> list[Claim]:
-    return list(paper(name).CLAIMS)
+    return list(module(name).CLAIMS)
 
 
 def shown(runs: Runs, name: str) -> str:
@@ -211,4 +211,16 @@ def shown(runs: Runs, name: str) -> str:
     return "\n\n".join(parts)
 
 
-WORDS: dict[str, Callable[..., str]] = {"lost": lost, "claims": claims, "shown": shown}
+def figures(runs: Runs, paper: str) -> str:
+    """What a paper says of figures that print no numbers, beside the lines of whoever shows them."""
+    kind, known = module(paper), showing()
+    rows = [["figure", "formulation", "sets", "published", "measured"]]
+    for number, (task, sets, says) in kind.FIGURES.items():
+        names = [name for name in known.get(f"{paper}_figure{number}", []) if name in runs]
+        lines = [line for name in names for line in discover("experiments")[name]().compare(runs[name])]
+        mine = [f"{line.cell} {line.measured:.2f}" for line in lines if line.table == f"figure {number}" and line.measured]
+        rows.append([str(number), task, sets, says, "; ".join(mine) or "not measured yet"])
+    return report.markdown(rows)
+
+
+WORDS: dict[str, Callable[..., str]] = {"lost": lost, "claims": claims, "shown": shown, "figures": figures}

@@ -42,11 +42,11 @@ def test_run_and_report_take_the_papers_names(capsys):
 @pytest.mark.parametrize("name", papers.NAMES)
 def test_every_claim_has_an_answer_that_can_be_given(name):
     known = discover("experiments")
-    for claim in papers.paper(name).CLAIMS:
+    for claim in papers.module(name).CLAIMS:
         title, word = claim.answer.split()[0].split(".")
         assert title == "mpi" or hasattr(known[title], f"text_{word}"), claim
     without = papers.claims({}, name)
-    assert without.count("not measured yet") == len(papers.paper(name).CLAIMS)
+    assert without.count("not measured yet") == len(papers.module(name).CLAIMS)
     assert "**Not measured yet:**" in papers.lost({}, name)
     with pytest.raises(ValueError, match="choose among dcsvm"):
         papers.lost({}, "nobody")
@@ -60,7 +60,7 @@ def test_a_run_without_records_says_so_and_does_not_fail(name):
     assert all(line.measured is None and not line.lost for line in lines)
     assert {line.table for line in lines} <= {papers.title(shown) for shown in experiment.shows}
     for word in [word for word in dir(experiment) if word.startswith("text_")]:
-        claimed = any(c.answer.split()[0] == f"{name}.{word[5:]}" for p in papers.NAMES for c in papers.paper(p).CLAIMS)
+        claimed = any(c.answer.split()[0] == f"{name}.{word[5:]}" for p in papers.NAMES for c in papers.module(p).CLAIMS)
         if claimed and name != "budget_decisions":
             assert getattr(experiment, word)(empty) == "(not measured yet)"
 
@@ -132,6 +132,11 @@ def test_the_strengths_of_ocas_follow_from_the_steps_of_pegasos():
     for name, C in ocas.STRENGTH.items():
         if name in ocas.TABLE_2["pegasos"]:
             assert ocas.TABLE_2["pegasos"][name][1] == pytest.approx(100 * C * ocas.ROWS[name], rel=0.01)
+
+
+def test_figures_without_numbers_show_what_is_said_of_them():
+    table = texts.text("paper.figures paper=psmo", {})
+    assert table.count("not measured yet") == len(psmo.FIGURES) and "superlinear up to 8 processors" in table
 
 
 def test_speed_ups_by_the_model_are_marked():
