@@ -47,5 +47,6 @@ void bind_kernels(nb::module_& m);
 void bind_divide(nb::module_& m);
 void bind_data(nb::module_& m);
 void bind_many(nb::module_& m);
+void bind_family(nb::module_& m);
 
 }  // namespace maxmargin

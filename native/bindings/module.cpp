@@ -11,4 +11,5 @@ NB_MODULE(MAXMARGIN_MODULE, m) {
   bind_divide(m);
   bind_data(m);
   bind_many(m);
+  bind_family(m);
 }

@@ -1,0 +1,481 @@
+// QPs on one kernel matrix that begin from one another: the settings of C and the folds of one gamma, for each pair of classes.
+//
+//   minimise ½ βᵀKβ − cᵀβ    lo ≤ β ≤ hi,  Σ_group β = target        per problem, as in part.hpp; f = Kβ, score = c − f
+//   stop     violation ≤ tol; a turn that gains nothing, three times, is a stall
+//
+// A problem begins when its parent is solved, from the parent's β: what is at a bound goes to the new one (0, for a sample
+// that a fold leaves out), the rest stays, and the sums are restored. For a fold there is added what its rows did at the last C:
+// the solution there (`like`) less that on all rows (`unlike`). f follows from theirs by the rows of what else changed.
+//
+// A problem is solved by decomposition on one thread: the worst violators and the free variables, their tile
+// gathered from the matrix, SMO on it, and f moved by the rows of what moved: in double, so that what is tested is f itself and
+// not what float has made of it. Problems are handed out in their order to the threads that come, those whose parent is done.
+//
+// f is kept for all samples of the problem's two ranges (classes), those that a fold leaves out among them: theirs are the
+// decision values of a machine that has not seen them. For samples of other classes (`extra`) it is summed at the end.
+//
+//   worked example: classes at samples 0 … 4 and 5 … 7; the pair has ranges [0, 5) and [5, 8), 8 positions; of regression
+//   one range, and position p is variable p and p + n.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <numeric>
+
+#include "decomposition/gram.hpp"
+#include "decomposition/inner_smo.hpp"
+#include "kernel/tile.hpp"
+
+namespace maxmargin {
+
+// As in many.hpp; dropped: nobody wants it any more.
+enum class Stage : std::int8_t { waiting, running, converged, stalled, steps, dropped };
+
+// Problem p has samples range[4p] … range[4p + 1] and range[4p + 2] … range[4p + 3], positions at[p] … at[p + 1] of f, and
+// variables halves · at[p] … of the other arrays: all of the first half, then all of the second.
+struct FamilyState {
+  std::vector<index_t> range, at, parent;  // parent < p, or −1: from nothing
+  std::vector<index_t> like, unlike;       // whose difference is added to the parent's, or −1
+  std::vector<double> ratio;               // of its bounds to its parent's
+  std::vector<double> center, lo, hi, beta, target, f;  // target: groups per problem
+  std::vector<std::int8_t> group;
+  std::vector<index_t> extra_at, extra;  // samples of other classes whose f is wanted
+  std::vector<double> extra_f;
+  int groups, halves;
+};
+
+struct FamilyLimits {
+  double tol;
+  index_t steps;  // per problem
+};
+
+class Family {
+ public:
+  Family(const Gram& gram, FamilyState state, FamilyLimits limits, int threads)
+      : gram_(gram), state_(std::move(state)), limits_(limits), stage_(state_.parent.size()), steps_(stage_.size(), 0),
+        turns_(stage_.size(), 0), moved_(stage_.size(), 0), begun_moved_(stage_.size(), 0), seconds_(stage_.size(), 0.0) {
+    for (auto& s : stage_) s.store(Stage::waiting);
+    for (int t = 0; t < std::max(1, threads); ++t) workers_.push_back(std::make_unique<Worker>(*this));
+  }
+
+  // Goes on for about so many seconds; how many problems are done.
+  index_t run(double seconds) {
+    end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, 1e8)));
+    auto work = [&](int, index_t w) { workers_[w]->advance(); };
+    threading::share(index_t(workers_.size()), int(workers_.size()), work);
+    return done_.load();
+  }
+  // A problem that has not begun, and from which no other begins, need not be solved.
+  void drop(index_t p) {
+    Stage waiting = Stage::waiting;
+    if (stage_[p].compare_exchange_strong(waiting, Stage::dropped)) ++done_;
+  }
+
+  const FamilyState& state() const { return state_; }
+  index_t problems() const { return index_t(stage_.size()); }
+  Stage stage(index_t p) const { return stage_[p].load(std::memory_order_acquire); }
+  const std::vector<index_t>& steps() const { return steps_; }
+  const std::vector<index_t>& turns() const { return turns_; }
+  const std::vector<index_t>& moved() const { return moved_; }
+  const std::vector<index_t>& begun_moved() const { return begun_moved_; }
+  const std::vector<double>& seconds() const { return seconds_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr double kInner = 0.1;  // of the violation: how far a turn is solved
+  // Variables of a turn: with 512 the tile stays in L2; where more of them are free, their tile in L3 is worth fewer turns.
+  static constexpr index_t kSet = 512, kLargestSet = 1536;
+  static constexpr double kRounding = 4 * std::numeric_limits<double>::epsilon();
+
+  index_t size(index_t p) const { return state_.at[p + 1] - state_.at[p]; }
+  bool late() const { return Clock::now() >= end_; }
+  static bool over(Stage s) { return s != Stage::waiting && s != Stage::running; }
+
+  bool waiting() {
+    std::lock_guard<std::mutex> hold(lock_);
+    return first_ < problems();
+  }
+  // The first problem that waits and whose parent is done; −1: none now.
+  index_t take() {
+    std::lock_guard<std::mutex> hold(lock_);
+    while (first_ < problems() && stage_[first_].load() != Stage::waiting) ++first_;
+    for (index_t p = first_; p < problems(); ++p) {
+      if (stage_[p].load() != Stage::waiting) continue;
+      const index_t parent = state_.parent[p];
+      if (parent >= 0 && !over(stage_[parent].load(std::memory_order_acquire))) continue;
+      const index_t like = state_.like[p];
+      if (like >= 0 && !over(stage_[like].load(std::memory_order_acquire))) continue;
+      stage_[p].store(Stage::running);
+      return p;
+    }
+    return -1;
+  }
+
+  class Worker {
+   public:
+    explicit Worker(Family& family) : family_(family), state_(family.state_) {}
+
+    void advance() {
+      for (;;) {
+        if (family_.late()) return;
+        if (problem_ < 0) {
+          problem_ = family_.take();
+          if (problem_ < 0) {
+            if (!family_.waiting()) return;
+            std::this_thread::sleep_for(std::chrono::microseconds(50));  // for a parent that another thread is at
+            continue;
+          }
+          const auto begun = Clock::now();
+          begin();
+          family_.seconds_[problem_] += since(begun);
+          continue;
+        }
+        const auto begun = Clock::now();
+        const index_t p = problem_;
+        turn();
+        family_.seconds_[p] += since(begun);
+      }
+    }
+
+   private:
+    static double since(Clock::time_point begun) { return std::chrono::duration<double>(Clock::now() - begun).count(); }
+
+    // ---- the start ---------------------------------------------------------------------------------------------------
+
+    void begin() {
+      const index_t p = problem_;
+      m_ = family_.size(p);
+      variables_ = m_ * state_.halves;
+      const index_t from = state_.at[p] * state_.halves;
+      center_ = &state_.center[from];
+      lo_ = &state_.lo[from];
+      hi_ = &state_.hi[from];
+      beta_ = &state_.beta[from];
+      group_ = &state_.group[from];
+      f_ = &state_.f[state_.at[p]];
+      range_ = &state_.range[4 * p];
+      idle_ = 0;
+      set_.clear();
+      const index_t parent = state_.parent[p];
+      const auto solved = [&](index_t q) { return q >= 0 && family_.stage_[q].load() != Stage::dropped; };
+      const bool known = solved(parent);
+      like_ = solved(state_.like[p]) && solved(state_.unlike[p]) ? state_.like[p] : -1;
+      if (known) inherit(parent);
+      for (int g = 0; g < state_.groups; ++g) restore(g, state_.target[p * state_.groups + g]);
+      known ? follow(parent) : sum_up();
+    }
+
+    // β from the parent's: bounds to bounds.
+    void inherit(index_t parent) {
+      const index_t from = state_.at[parent] * state_.halves;
+      const double *b = &state_.beta[from], *lo = &state_.lo[from], *hi = &state_.hi[from];
+      const index_t unlike = state_.unlike[problem_];
+      for (index_t v = 0; v < variables_; ++v) {
+        double bound = b[v] == 0 ? 0.0 : b[v] >= hi[v] ? hi_[v] : b[v] <= lo[v] ? lo_[v] : b[v];
+        if (like_ >= 0) bound += of(like_)[v] - of(unlike)[v];
+        beta_[v] = std::clamp(bound, lo_[v], hi_[v]);
+      }
+    }
+    const double* of(index_t p) const { return &state_.beta[state_.at[p] * state_.halves]; }
+
+    // Σ β of a group to its target: variables between their bounds give first, in proportion to their distance from the
+    // nearer one, then in proportion to their room; then those at a bound, one after the other (problem/formulations.py).
+    void restore(int g, double target) {
+      for (int pass = 0; pass < 8; ++pass) {
+        long double sum = 0, size = 0;
+        double shy = 0, inside = 0;
+        const auto mine = [&](index_t v) { return state_.groups < 2 || group_[v] == g; };
+        for (index_t v = 0; v < variables_; ++v)
+          if (mine(v)) sum += beta_[v], size += std::abs(beta_[v]);
+        const double excess = double(sum - (long double)(target));
+        if (std::abs(excess) <= kRounding * double(size)) return;
+        const auto room = [&](index_t v) { return excess > 0 ? beta_[v] - lo_[v] : hi_[v] - beta_[v]; };
+        const auto free = [&](index_t v) { return beta_[v] > lo_[v] && beta_[v] < hi_[v]; };
+        const auto near = [&](index_t v) { return std::min(beta_[v] - lo_[v], hi_[v] - beta_[v]); };
+        for (index_t v = 0; v < variables_; ++v)
+          if (mine(v) && free(v)) shy += near(v), inside += room(v);
+        double left = std::abs(excess);
+        const bool gently = shy >= left, enough = inside >= left;
+        const double by = excess > 0 ? -1.0 : 1.0;
+        for (index_t v = 0; v < variables_; ++v) {
+          if (!mine(v) || !free(v)) continue;
+          const double share = gently ? near(v) * (left / shy) : enough ? room(v) * (left / inside) : room(v);
+          next(v, by * share);
+        }
+        if (enough || gently) continue;
+        left -= inside;
+        for (index_t v = 0; v < variables_ && left > 0; ++v) {
+          if (!mine(v) || !(room(v) > 0)) continue;
+          const double share = std::min(left, room(v));
+          left -= share;
+          next(v, by * share);
+        }
+      }
+    }
+    void next(index_t v, double step) { beta_[v] = std::clamp(beta_[v] + step, lo_[v], hi_[v]); }
+
+    double coef(const double* b, index_t p) const { return state_.halves == 2 ? b[p] + b[p + m_] : b[p]; }
+
+    // f = s · (parent's f) + K (β − s · parent's β), with the s of the fewest changes; or from nothing, if that is less.
+    void follow(index_t parent) {
+      const double* b = &state_.beta[state_.at[parent] * state_.halves];
+      const double* f = &state_.f[state_.at[parent]];
+      index_t best = 0;
+      double scale = 0;
+      for (index_t p = 0; p < m_; ++p) best += coef(beta_, p) != 0;
+      for (double s : {1.0, state_.ratio[problem_]}) {
+        index_t count = 0;
+        for (index_t p = 0; p < m_; ++p) count += different(coef(beta_, p), s * coef(b, p));
+        if (count < best) best = count, scale = s;
+      }
+      if (scale == 0) return sum_up();
+      list_.clear();
+      weight_.clear();
+      const index_t unlike = state_.unlike[problem_];
+      for (index_t p = 0; p < m_; ++p) {
+        f_[p] = scale * f[p];
+        double change = coef(beta_, p) - scale * coef(b, p);
+        if (like_ >= 0) {
+          f_[p] += state_.f[state_.at[like_] + p] - state_.f[state_.at[unlike] + p];
+          change -= coef(of(like_), p) - coef(of(unlike), p);
+        }
+        if (std::abs(change) > 1e-15 * std::abs(coef(beta_, p))) add(p, change);
+      }
+      family_.begun_moved_[problem_] = index_t(list_.size());
+      apply();
+    }
+    // Where the scale has only rounded; what is left of it is added all the same, as it is not exactly 0.
+    static bool different(double a, double b) { return std::abs(a - b) > 1e-14 * std::abs(a); }
+
+    void sum_up() {
+      std::fill(f_, f_ + m_, 0.0);
+      list_.clear();
+      weight_.clear();
+      for (index_t p = 0; p < m_; ++p)
+        if (const double c = coef(beta_, p)) add(p, c);
+      family_.begun_moved_[problem_] = index_t(list_.size());
+      apply();
+    }
+
+    // ---- f -----------------------------------------------------------------------------------------------------------
+
+    index_t sample(index_t p) const {
+      const index_t first = range_[1] - range_[0];
+      return p < first ? range_[0] + p : range_[2] + p - first;
+    }
+    void add(index_t p, double weight) {
+      list_.push_back(family_.gram_.row(sample(p)));
+      weight_.push_back(weight * family_.gram_.unit());
+    }
+    // f += what was listed.
+    void apply() {
+      const index_t first = range_[1] - range_[0];
+      if (list_.empty()) return;
+      some_ = list_;
+      for (auto& row : some_) row += range_[0];
+      add_weighted(some_.data(), weight_.data(), index_t(some_.size()), first, f_);
+      if (m_ == first) return;
+      some_ = list_;
+      for (auto& row : some_) row += range_[2];
+      add_weighted(some_.data(), weight_.data(), index_t(some_.size()), m_ - first, f_ + first);
+    }
+
+    // ---- a turn ------------------------------------------------------------------------------------------------------
+
+    void turn() {
+      const double violation = look();
+      if (violation <= family_.limits_.tol) return finish(Stage::converged);
+      if (!(violation < std::numeric_limits<double>::infinity()) || idle_ >= 3) return finish(Stage::stalled);
+      if (family_.steps_[problem_] >= family_.limits_.steps) return finish(Stage::steps);
+      select();
+      gather();
+      const index_t q = index_t(set_.size());
+      const bool whole = q == variables_;
+      const double tol = whole ? 0.5 * family_.limits_.tol : std::max(0.5 * family_.limits_.tol, kInner * violation);
+      TileRows<float> rows{tile_.data(), ld_};
+      InnerSmo<float> smo(rows, q, b_.data(), l_.data(), h_.data(), s_.data(), g_.data(), state_.groups);
+      before_ = s_;
+      const SmoReport report = smo.run(tol, 200 * q);
+      family_.steps_[problem_] += report.steps;
+      ++family_.turns_[problem_];
+      move();
+    }
+
+    // The largest score that can rise and the smallest that can fall, of each group; the violation.
+    double look() {
+      double worst = 0, nothing = 0;
+      for (int g = 0; g < 2; ++g) top_[g] = -kInf, bottom_[g] = kInf;
+      score_.resize(variables_);
+      for (index_t h = 0; h < state_.halves; ++h)
+        for (index_t p = 0; p < m_; ++p) {
+          const index_t v = h * m_ + p;
+          const double s = score_[v] = center_[v] - f_[p];
+          if (lo_[v] == hi_[v]) continue;
+          const int g = state_.groups < 2 ? 0 : group_[v];
+          nothing += s - s;
+          if (beta_[v] < hi_[v]) top_[g] = std::max(top_[g], s);
+          if (beta_[v] > lo_[v]) bottom_[g] = std::min(bottom_[g], s);
+        }
+      if (nothing != 0) return kInf;  // what is not a number
+      if (state_.groups == 0) return std::max({worst, top_[0], -bottom_[0]});
+      for (int g = 0; g < state_.groups; ++g)
+        if (std::isfinite(top_[g]) && std::isfinite(bottom_[g])) worst = std::max(worst, top_[g] - bottom_[g]);
+      return worst;
+    }
+
+    // The worst violators, half of the set or what there are of them; the free variables of the last set; other free ones; more
+    // violators. In regression both halves of a sample may be in.
+    void select() {
+      rank_.clear();
+      index_t freed = 0;
+      for (index_t v = 0; v < variables_; ++v) {
+        if (lo_[v] == hi_[v]) continue;
+        const int g = state_.groups < 2 ? 0 : group_[v];
+        const double middle = state_.groups == 0                                          ? 0.0
+                              : std::isfinite(top_[g]) && std::isfinite(bottom_[g]) ? 0.5 * (top_[g] + bottom_[g])
+                                                                                          : score_[v];
+        const bool up = beta_[v] < hi_[v], low = beta_[v] > lo_[v];
+        const double want = std::max(up ? score_[v] - middle : -kInf, low ? middle - score_[v] : -kInf);
+        const bool free = up && low;
+        if (want > 0 || free) rank_.push_back({-want, v, free});
+        freed += free;
+      }
+      const index_t most = std::clamp(freed + freed / 4 + kSet / 2, kSet, kLargestSet);
+      last_.assign(variables_, 0);
+      for (index_t v : set_) last_[v] = 1;
+      if (index_t(rank_.size()) > most) {
+        const index_t fresh = most / 2;
+        std::nth_element(rank_.begin(), rank_.begin() + fresh, rank_.end(), [](const Rank& a, const Rank& b) {
+          return a.want != b.want ? a.want < b.want : a.v < b.v;
+        });
+        const auto keep = [&](const Rank& r) { return r.free ? (last_[r.v] ? 0 : 1) : (last_[r.v] ? 2 : 3); };
+        std::nth_element(rank_.begin() + fresh, rank_.begin() + most, rank_.end(), [&](const Rank& a, const Rank& b) {
+          const int x = keep(a), y = keep(b);
+          return x != y ? x < y : a.want != b.want ? a.want < b.want : a.v < b.v;
+        });
+        rank_.resize(most);
+      }
+      set_.clear();
+      for (const Rank& r : rank_) set_.push_back(r.v);
+      std::sort(set_.begin(), set_.end());
+    }
+
+    void gather() {
+      const index_t q = index_t(set_.size());
+      ld_ = (q + 15) / 16 * 16;
+      tile_.resize(std::size_t(ld_) * std::size_t(ld_));
+      const float unit = float(family_.gram_.unit());
+      column_.resize(q);
+      for (index_t i = 0; i < q; ++i) column_[i] = std::int32_t(sample(set_[i] % m_));
+      for (index_t i = 0; i < q; ++i) {
+        const std::int32_t* from = family_.gram_.row(column_[i]);
+        float* to = tile_.data() + i * ld_;
+        for (index_t j = 0; j < q; ++j) to[j] = unit * float(from[column_[j]]);
+        std::fill(to + q, to + ld_, 0.0f);
+      }
+      for (auto* a : {&b_, &l_, &h_, &s_}) a->resize(q);
+      g_.resize(q);
+      for (index_t i = 0; i < q; ++i) {
+        const index_t v = set_[i];
+        b_[i] = beta_[v];
+        l_[i] = lo_[v];
+        h_[i] = hi_[v];
+        s_[i] = score_[v];
+        g_[i] = group_[v];
+      }
+    }
+
+    void move() {
+      list_.clear();
+      weight_.clear();
+      double gain = 0;
+      for (std::size_t i = 0; i < set_.size(); ++i) {
+        const index_t v = set_[i];
+        gain += (b_[i] - beta_[v]) * (before_[i] + s_[i]);
+        b_[i] -= std::exchange(beta_[v], b_[i]);  // from here on: the change
+      }
+      change_.clear();
+      for (std::size_t i = 0; i < set_.size(); ++i)
+        if (b_[i] != 0) change_.push_back({set_[i] % m_, b_[i]});
+      if (state_.halves == 2) {
+        if (state_.groups < 2) one_half_each();
+        std::sort(change_.begin(), change_.end());
+      }
+      for (std::size_t i = 0; i < change_.size();) {
+        double sum = 0;
+        const index_t p = change_[i].first;
+        for (; i < change_.size() && change_[i].first == p; ++i) sum += change_[i].second;
+        if (sum != 0) add(p, sum);
+      }
+      idle_ = gain > 0 && !list_.empty() ? 0 : idle_ + 1;
+      family_.moved_[problem_] += index_t(list_.size());
+      apply();
+    }
+    // a and a* both positive gain nothing, and hide their difference.
+    void one_half_each() {
+      for (index_t v : set_) {
+        const index_t p = v % m_;
+        const double common = std::min(beta_[p], -beta_[p + m_]);
+        if (!(common > 0)) continue;
+        const double total = beta_[p] + beta_[p + m_];
+        beta_[p] = std::max(total, 0.0);
+        beta_[p + m_] = std::min(total, 0.0);
+      }
+    }
+
+    void finish(Stage how) {
+      const index_t p = problem_;
+      const index_t from = state_.extra_at[p], count = state_.extra_at[p + 1] - from;
+      if (count > 0) {
+        list_.clear();
+        weight_.clear();
+        for (index_t i = 0; i < m_; ++i)
+          if (const double c = coef(beta_, i)) add(i, c);
+        everyone_.assign(family_.gram_.size(), 0.0);
+        add_weighted(list_.data(), weight_.data(), index_t(list_.size()), family_.gram_.size(), everyone_.data());
+        for (index_t i = 0; i < count; ++i) state_.extra_f[from + i] = everyone_[state_.extra[from + i]];
+      }
+      problem_ = -1;
+      family_.stage_[p].store(how, std::memory_order_release);
+      ++family_.done_;
+    }
+
+    static constexpr double kInf = std::numeric_limits<double>::infinity();
+    struct Rank {
+      double want;
+      index_t v;
+      bool free;
+    };
+    Family& family_;
+    FamilyState& state_;
+    index_t problem_ = -1, like_ = -1, m_ = 0, variables_ = 0, ld_ = 0;
+    int idle_ = 0;
+    const double *center_ = nullptr, *lo_ = nullptr, *hi_ = nullptr;
+    double *beta_ = nullptr, *f_ = nullptr;
+    const std::int8_t* group_ = nullptr;
+    const index_t* range_ = nullptr;
+    double top_[2], bottom_[2];
+    std::vector<double> score_, b_, l_, h_, s_, before_, weight_, everyone_;
+    std::vector<std::int8_t> g_, last_;
+    std::vector<Rank> rank_;
+    std::vector<index_t> set_;
+    std::vector<std::int32_t> column_;
+    std::vector<float> tile_;
+    std::vector<const std::int32_t*> list_, some_;
+    std::vector<std::pair<index_t, double>> change_;
+  };
+
+  const Gram& gram_;
+  FamilyState state_;
+  FamilyLimits limits_;
+  std::vector<std::atomic<Stage>> stage_;
+  std::vector<index_t> steps_, turns_, moved_, begun_moved_;
+  std::vector<double> seconds_;
+  std::mutex lock_;
+  index_t first_ = 0;
+  std::atomic<index_t> done_{0};
+  Clock::time_point end_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace maxmargin
