@@ -13,9 +13,12 @@ from maxmargin.models.onnx import to_onnx
 from maxmargin.patching import patch_sklearn, patched, unpatch_sklearn
 from maxmargin.problem.fitted import certify_fit
 from maxmargin.reports import report
+from maxmargin.selection.svc import SVCCV, NuSVCCV
+from maxmargin.selection.svr import SVRCV
 
 __version__ = VERSION
 __all__ = [
-    "DCSVC", "DCSVR", "SVC", "SVR", "BudgetSVC", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM", "all_estimators",
-    "certify_fit", "load", "patch_sklearn", "patched", "report", "save", "to_onnx", "unpatch_sklearn",
+    "DCSVC", "DCSVR", "SVC", "SVCCV", "SVR", "SVRCV", "BudgetSVC", "LinearSVC", "LinearSVR", "NuSVC", "NuSVCCV", "NuSVR",
+    "OneClassSVM", "all_estimators", "certify_fit", "load", "patch_sklearn", "patched", "report", "save", "to_onnx",
+    "unpatch_sklearn",
 ]  # fmt: skip

@@ -54,6 +54,8 @@ class KernelMachine(Machine):
     support_vectors_: Any
     n_support_: IntArray
     intercept_: FloatArray
+    # A solution to begin from: alphas in units of their bounds by row of X, of each two classes (selection/kernel.py)
+    _seed: dict[tuple[int, int], FloatArray] | None = None
     _objects: Any = None  # what a kernel function was fitted to, if that is no matrix of numbers
 
     def _check_parameters(self) -> None:

@@ -103,7 +103,10 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
                 chosen = np.sort(chosen)  # neighbours side by side: blocks of kernel values that are zero
             y = np.where(label[chosen] == (j if len(both) == 1 else i), 1.0, -1.0)
             weight, factor = setup.rows.weight[chosen], setup.data.factors[label[chosen]]
-            pairs.append(Pair(setup, (i, j), chosen, y, weight, factor, last[k] if last else None))
+            warm = last[k] if last else None
+            if self._seed is not None:
+                warm = self._seed[i, j][0][setup.rows.index[chosen]]
+            pairs.append(Pair(setup, (i, j), chosen, y, weight, factor, warm))
         return pairs
 
     def _last_alphas(self, setup: Setup, n_pairs: int) -> list[FloatArray] | None:

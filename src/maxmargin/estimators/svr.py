@@ -40,6 +40,8 @@ class _KernelRegressor(RegressorMixin, KernelMachine):
         return result, self._attributes(setup, data.X, qp, result)
 
     def _warm_alpha(self, setup: Setup, qp: QP) -> FloatArray | None:
+        if self._seed is not None:
+            return qp.repaired(np.concatenate([half[setup.rows.index] for half in self._seed[0, -1]]) * qp.upper)
         last = getattr(self, "_last", None) if self.warm_start else None
         if last is None or not np.array_equal(last["index"], setup.rows.index):
             return None

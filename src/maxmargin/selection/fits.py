@@ -29,10 +29,10 @@ class Fits:
             for fold in range(board.n_folds):
                 if not board.wanted(cell):
                     break
-                board.put(cell, fold, self._outcome(board.cells[cell], fold, deadline))
+                board.put(cell, fold, self.outcome(board.cells[cell], fold, deadline))
                 yield turn_of(board)
 
-    def _outcome(self, params: Params, fold: int, deadline: Deadline) -> Outcome:
+    def outcome(self, params: Params, fold: int, deadline: Deadline) -> Outcome:
         task, (train, test) = self.task, (self.task.folds[fold].train, self.task.folds[fold].test)
         machine, begun = self.make(params), time.perf_counter()
         machine._warns = False  # the table says it

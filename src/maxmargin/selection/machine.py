@@ -95,8 +95,11 @@ class Selecting(Machine):
         return Grid({name: axis(name, getattr(self, plural), facts) for name, plural in self._axes.items()})
 
     def _fitted(self, machine: Any, X: Any, y: Any, sample_weight: Any, search: Search) -> Any:
-        """The chosen machine, fitted to all samples."""
-        return machine.fit(X, y, sample_weight=sample_weight)
+        """The chosen machine, fitted to all samples: from the solution on all rows, where the engine has one."""
+        machine._seed = getattr(search.last_engine, "seeds", {}).get(self.best_index_)
+        machine.fit(X, y, sample_weight=sample_weight)
+        del machine._seed
+        return machine
 
     # ---- steps of fit ------------------------------------------------------------------------------------------------
 

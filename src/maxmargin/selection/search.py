@@ -78,13 +78,13 @@ class Search:
         self.grid, self.board, self.task, self.engine = grid, board, task, engine
         self.method, self.extend, self.random_state, self.deadline = method, extend, random_state, deadline
         self._what, self._rung = "", board
-        self._spent = 0.0
+        self.last_engine: Engine | None = None  # that solved cells on all rows
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
         cells = self.board.add(self.grid.cells())
         if self.method == "halving":
             cells = yield from self._halved(cells)
-        engine = self.engine(self.task)
+        self.last_engine = engine = self.engine(self.task)
         self._rung, self._what = self.board, ""
         if (yield from self._solve(engine, self.board, cells)):
             return Status.MAX_TIME
