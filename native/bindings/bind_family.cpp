@@ -117,7 +117,7 @@ void bind_family(nb::module_& m) {
             if (p < 0 || p >= s.problems()) throw std::invalid_argument("Family.solution: no such problem");
             const FamilyState& t = s.state();
             const index_t from = t.at[p], count = t.at[p + 1] - from, other = t.extra_at[p];
-            return nb::make_tuple(to_numpy(&t.beta[from * t.halves], std::size_t(count * t.halves)),
+            return std::make_tuple(to_numpy(&t.beta[from * t.halves], std::size_t(count * t.halves)),
                                   to_numpy(&t.f[from], std::size_t(count)),
                                   to_numpy(t.extra_f.data() + other, std::size_t(t.extra_at[p + 1] - other)));
           },

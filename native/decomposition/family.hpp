@@ -85,6 +85,9 @@ class Family {
   static constexpr double kInner = 0.1;  // of the violation: how far a turn is solved
   // Variables of a turn: with 512 the tile stays in L2; where more of them are free, their tile in L3 is worth fewer turns.
   static constexpr index_t kSet = 512, kLargestSet = 1536;
+  static constexpr double kFine = 4e-6;  // of the largest score: what SMO in float cannot tell apart
+  static constexpr double kBetter = 0.9;  // a violation that has not become so much smaller in kPatience turns is a stall
+  static constexpr int kPatience = 100;
   static constexpr double kRounding = 4 * std::numeric_limits<double>::epsilon();
 
   index_t size(index_t p) const { return state_.at[p + 1] - state_.at[p]; }
@@ -154,7 +157,8 @@ class Family {
       group_ = &state_.group[from];
       f_ = &state_.f[state_.at[p]];
       range_ = &state_.range[4 * p];
-      idle_ = 0;
+      idle_ = stale_ = 0;
+      least_ = kInf;
       set_.clear();
       const index_t parent = state_.parent[p];
       const auto solved = [&](index_t q) { return q >= 0 && family_.stage_[q].load() != Stage::dropped; };
@@ -287,18 +291,30 @@ class Family {
       if (violation <= family_.limits_.tol) return finish(Stage::converged);
       if (!(violation < std::numeric_limits<double>::infinity()) || idle_ >= 3) return finish(Stage::stalled);
       if (family_.steps_[problem_] >= family_.limits_.steps) return finish(Stage::steps);
+      if (violation < kBetter * least_) {
+        least_ = violation;
+        stale_ = 0;
+      } else if (++stale_ > kPatience) {
+        return finish(Stage::stalled);
+      }
       select();
-      gather();
-      const index_t q = index_t(set_.size());
-      const bool whole = q == variables_;
+      read();
+      const bool whole = index_t(set_.size()) == variables_;
       const double tol = whole ? 0.5 * family_.limits_.tol : std::max(0.5 * family_.limits_.tol, kInner * violation);
-      TileRows<float> rows{tile_.data(), ld_};
-      InnerSmo<float> smo(rows, q, b_.data(), l_.data(), h_.data(), s_.data(), g_.data(), state_.groups);
-      before_ = s_;
-      const SmoReport report = smo.run(tol, 200 * q);
-      family_.steps_[problem_] += report.steps;
+      double largest = 0;
+      for (double s : s_) largest = std::max(largest, std::abs(s));
+      tol < kFine * largest ? solve(double_, tol) : solve(float_, tol);
       ++family_.turns_[problem_];
       move();
+    }
+
+    template <class T>
+    void solve(std::vector<T>& tile, double tol) {
+      gather(tile);
+      TileRows<T> rows{tile.data(), ld_};
+      const index_t q = index_t(set_.size());
+      InnerSmo<T> smo(rows, q, b_.data(), l_.data(), h_.data(), s_.data(), g_.data(), state_.groups);
+      family_.steps_[problem_] += smo.run(tol, 200 * q).steps;
     }
 
     // The largest score that can rise and the smallest that can fall, of each group; the violation.
@@ -330,12 +346,8 @@ class Family {
       index_t freed = 0;
       for (index_t v = 0; v < variables_; ++v) {
         if (lo_[v] == hi_[v]) continue;
-        const int g = state_.groups < 2 ? 0 : group_[v];
-        const double middle = state_.groups == 0                                          ? 0.0
-                              : std::isfinite(top_[g]) && std::isfinite(bottom_[g]) ? 0.5 * (top_[g] + bottom_[g])
-                                                                                          : score_[v];
         const bool up = beta_[v] < hi_[v], low = beta_[v] > lo_[v];
-        const double want = std::max(up ? score_[v] - middle : -kInf, low ? middle - score_[v] : -kInf);
+        const double want = std::max(up ? score_[v] - middle(v) : -kInf, low ? middle(v) - score_[v] : -kInf);
         const bool free = up && low;
         if (want > 0 || free) rank_.push_back({-want, v, free});
         freed += free;
@@ -360,19 +372,25 @@ class Family {
       std::sort(set_.begin(), set_.end());
     }
 
-    void gather() {
+    template <class T>
+    void gather(std::vector<T>& tile) {
       const index_t q = index_t(set_.size());
       ld_ = (q + 15) / 16 * 16;
-      tile_.resize(std::size_t(ld_) * std::size_t(ld_));
-      const float unit = float(family_.gram_.unit());
+      tile.resize(std::size_t(ld_) * std::size_t(ld_));
+      const T unit = T(family_.gram_.unit());
       column_.resize(q);
       for (index_t i = 0; i < q; ++i) column_[i] = std::int32_t(sample(set_[i] % m_));
       for (index_t i = 0; i < q; ++i) {
         const std::int32_t* from = family_.gram_.row(column_[i]);
-        float* to = tile_.data() + i * ld_;
-        for (index_t j = 0; j < q; ++j) to[j] = unit * float(from[column_[j]]);
-        std::fill(to + q, to + ld_, 0.0f);
+        T* to = tile.data() + i * ld_;
+        for (index_t j = 0; j < q; ++j) to[j] = unit * T(from[column_[j]]);
+        std::fill(to + q, to + ld_, T(0));
       }
+    }
+
+    // The state of the set; scores from the middle of their group's, whose differences alone count: so float tells them apart.
+    void read() {
+      const index_t q = index_t(set_.size());
       for (auto* a : {&b_, &l_, &h_, &s_}) a->resize(q);
       g_.resize(q);
       for (index_t i = 0; i < q; ++i) {
@@ -380,9 +398,15 @@ class Family {
         b_[i] = beta_[v];
         l_[i] = lo_[v];
         h_[i] = hi_[v];
-        s_[i] = score_[v];
+        s_[i] = score_[v] - middle(v);
         g_[i] = group_[v];
       }
+      before_ = s_;
+    }
+    double middle(index_t v) const {
+      const int g = state_.groups < 2 ? 0 : group_[v];
+      if (state_.groups == 0) return 0.0;
+      return std::isfinite(top_[g]) && std::isfinite(bottom_[g]) ? 0.5 * (top_[g] + bottom_[g]) : score_[v];
     }
 
     void move() {
@@ -449,7 +473,8 @@ class Family {
     Family& family_;
     FamilyState& state_;
     index_t problem_ = -1, like_ = -1, m_ = 0, variables_ = 0, ld_ = 0;
-    int idle_ = 0;
+    int idle_ = 0, stale_ = 0;
+    double least_ = 0;  // violation so far, and turns that have not bettered it
     const double *center_ = nullptr, *lo_ = nullptr, *hi_ = nullptr;
     double *beta_ = nullptr, *f_ = nullptr;
     const std::int8_t* group_ = nullptr;
@@ -460,7 +485,8 @@ class Family {
     std::vector<Rank> rank_;
     std::vector<index_t> set_;
     std::vector<std::int32_t> column_;
-    std::vector<float> tile_;
+    std::vector<float> float_;
+    std::vector<double> double_;
     std::vector<const std::int32_t*> list_, some_;
     std::vector<std::pair<index_t, double>> change_;
   };

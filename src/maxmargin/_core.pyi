@@ -657,4 +657,62 @@ class Many64:
         """
         0 waiting, 1 running, 2 converged, 3 stalled, 4 out of rounds, 5 out of steps.
         """
+
+class Gram:
+    """
+    A whole matrix of kernel values, or of what they are made from, in fixed point.
+    """
+
+    def __init__(self, n: int, largest: float) -> None: ...
+
+    @property
+    def unit(self) -> float:
+        """What one step of the fixed point is."""
+
+    def put(self, first: int, values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int) -> None:
+        """Rows from the first on."""
+
+    def put_distances(self, first: int, dots: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], norm: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> None:
+        """Rows of |x − z| from dot products and squared norms."""
+
+    def fill(self, base: Gram, kernel: str, gamma: float, coef0: float, degree: int, threads: int) -> None:
+        """Kernel values from what all gammas have in common."""
+
+    def rows(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+        """Values of some rows."""
+
+class Family:
+    """QPs on one kernel matrix that begin from one another."""
+
+    def __init__(self, gram: Gram, range: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], at: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], parent: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], like: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], unlike: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ratio: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lo: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], extra_at: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], extra: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int, halves: int, tol: float, max_steps: int, threads: int) -> None: ...
+
+    def run(self, seconds: float) -> int:
+        """Go on for about so many seconds; how many problems are done."""
+
+    def drop(self, problem: int) -> None:
+        """Leave out a problem that has not begun and that no other begins from."""
+
+    @property
+    def stage(self) -> Annotated[NDArray[numpy.int8], dict(shape=(None,))]:
+        """
+        0 waiting, 1 running, 2 converged, 3 stalled, 4 out of steps, 5 dropped.
+        """
+
+    def solution(self, problem: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+        """β, f of its samples, f of the extra ones."""
+
+    @property
+    def steps(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def turns(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def moved(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def begun_moved(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def seconds(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 ISA: str

@@ -70,7 +70,7 @@ def certify_fit(estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike 
                 "support_ to them and the parameters to those of the training, or fit again"
             )
         return _total([*_kernel_certificates(estimator, X, y, weight)])
-    params = estimator.get_params(deep=False)
+    params = _parameters(estimator)
     if hasattr(estimator, "coef_") and "C" in params and (hasattr(estimator, "classes_") or "epsilon" in params):
         return _total([*_linear_certificates(estimator, X, y, weight)])
     name = type(estimator).__name__
@@ -80,6 +80,11 @@ def certify_fit(estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike 
         else "it has neither support_ and dual_coef_ nor the coef_ and C of a linear machine"
     )
     raise ValueError(f"certify_fit cannot judge {name}: {reason}")
+
+
+def _parameters(estimator: Any) -> dict[str, Any]:
+    """With those that a machine has chosen by itself."""
+    return {**estimator.get_params(deep=False), **getattr(estimator, "best_params_", {})}
 
 
 def _total(parts: Sequence[Certificate]) -> Certificate:
@@ -100,7 +105,7 @@ def _total(parts: Sequence[Certificate]) -> Certificate:
 
 
 def _kernel_certificates(estimator: Any, X: Any, y: Any, weight: FloatArray) -> Iterator[Certificate]:
-    kernel = _kernel_of(estimator, estimator.get_params(deep=False), X, weight)
+    kernel = _kernel_of(estimator, _parameters(estimator), X, weight)
     for k, (rows, sign, coef, intercept) in enumerate(_problems(estimator, X.shape[0], y)):
         some = X[rows] if kernel.name != "precomputed" else X[rows][:, rows]
         margin = float(np.ravel(estimator.margin_)[k]) if hasattr(estimator, "margin_") else None
@@ -145,7 +150,7 @@ def _judged(
     coef: FloatArray, intercept: float, margin: float | None,
 ) -> Certificate:  # fmt: skip
     """One problem. `margin` is ν-SVC's, where the machine publishes it, as ours do with ν-SVR's tube."""
-    params, some = dict(estimator.get_params(deep=False)), weight[rows]
+    params, some = _parameters(estimator), weight[rows]
     if sign is not None:
         label = _class_numbers(estimator, y)[rows]
         factors = np.asarray(getattr(estimator, "class_weight_", np.ones(len(estimator.classes_))), dtype=np.float64)
@@ -223,7 +228,7 @@ def _linear_certificates(estimator: Any, X: Any, y: Any, weight: FloatArray) -> 
 
     Regression: each sample twice, s = ±1 and t = ±y − ε.
     """
-    params = estimator.get_params(deep=False)
+    params = _parameters(estimator)
     scaling = params.get("intercept_scaling", 1.0) if params.get("fit_intercept", True) else 0.0
     x = X.astype(np.float64)
     if scaling:
