@@ -35,8 +35,8 @@ from maxmargin.runtime import Control, Result
 FloatArray = NDArray[np.float64]
 
 FOLDS = 5  # LIBSVM's
-_SURE = 1e-7  # LIBSVM's: probabilities of pairs stay this far from 0 and 1, or the coupling is singular
-_ROWS = 4096  # whose systems are solved at once: 24 MB for 26 classes
+SURE = 1e-7  # LIBSVM's: probabilities of pairs stay this far from 0 and 1, or the coupling is singular
+ROWS = 4096  # whose systems are solved at once: 24 MB for 26 classes
 _LEAST_SECONDS = 1e-3  # of a fold when max_time is used up: it ends after its first turn
 
 
@@ -72,7 +72,7 @@ class Probabilities:
         result, attributes = super()._solved(data, control)  # type: ignore[misc]
         if self.probability is True:
             values = _unseen_decisions(self, data, control)
-            attributes["_probA"], attributes["_probB"] = _sigmoids(values, data)
+            attributes["_probA"], attributes["_probB"] = sigmoids(values, data)
         return result, attributes
 
     @available_if(_offers)
@@ -82,10 +82,10 @@ class Probabilities:
         if not hasattr(self, "_probA"):
             raise NotFittedError("predict_proba is not available when fitted with probability=False: fit it again")
         decisions: FloatArray = self._pair_decisions(X)  # type: ignore[attr-defined]
-        pair = np.clip(expit(-(decisions * self._probA + self._probB)), _SURE, 1 - _SURE)
+        pair = np.clip(expit(-(decisions * self._probA + self._probB)), SURE, 1 - SURE)
         if len(self.classes_) == 2:
             return np.column_stack([1 - pair[:, 0], pair[:, 0]])
-        pieces = [_coupled(pair[i : i + _ROWS], len(self.classes_)) for i in range(0, len(pair), _ROWS)]
+        pieces = [coupled(pair[i : i + ROWS], len(self.classes_)) for i in range(0, len(pair), ROWS)]
         return np.concatenate([*pieces, np.empty((0, len(self.classes_)))])
 
     @available_if(_offers)
@@ -133,7 +133,7 @@ def _unseen_decisions(machine: Any, data: Labelled, control: Control) -> FloatAr
             if without.status_ != "converged":
                 unfinished.append(without.status_)
             other = data.X[np.ix_(unseen, seen)] if given else data.X[unseen]
-            values[unseen] = _by_pair(without._pair_decisions(other), present, n_classes)
+            values[unseen] = by_pair(without._pair_decisions(other), present, n_classes)
         for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
             missing = [c not in present for c in (i, j)]
             if any(missing) and not all(missing):  # LIBSVM's rule: the machine of one class is sure of it
@@ -148,7 +148,7 @@ def _unseen_decisions(machine: Any, data: Labelled, control: Control) -> FloatAr
     return values
 
 
-def _by_pair(values: FloatArray, present: NDArray[np.intp], n_classes: int) -> FloatArray:
+def by_pair(values: FloatArray, present: NDArray[np.intp], n_classes: int) -> FloatArray:
     """Decision values of a machine that knows only the classes `present`, in the columns of one that knows all."""
     out = np.full((len(values), n_classes * (n_classes - 1) // 2), np.nan)
     column = {pair: k for k, pair in enumerate(combinations(range(n_classes), 2))}
@@ -168,7 +168,7 @@ def _folds(machine: Any, data: Labelled) -> NDArray[np.intp]:
     return fold
 
 
-def _sigmoids(values: FloatArray, data: Labelled) -> tuple[FloatArray, FloatArray]:
+def sigmoids(values: FloatArray, data: Labelled) -> tuple[FloatArray, FloatArray]:
     """A and B of each pair of classes."""
     code, n_classes = data.code, len(data.classes)
     maps = []
@@ -210,7 +210,7 @@ def sigmoid(f: FloatArray, positive: NDArray[np.bool_], weight: FloatArray) -> t
     return float(point[0] / scale), float(point[1])
 
 
-def _coupled(pair: FloatArray, n_classes: int) -> FloatArray:
+def coupled(pair: FloatArray, n_classes: int) -> FloatArray:
     """Probabilities of the classes from those of the pairs."""
     n = len(pair)
     r = np.zeros((n, n_classes, n_classes))

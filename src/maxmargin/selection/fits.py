@@ -33,22 +33,28 @@ class Fits:
                 yield turn_of(board)
 
     def outcome(self, params: Params, fold: int, deadline: Deadline) -> Outcome:
-        task, (train, test) = self.task, (self.task.folds[fold].train, self.task.folds[fold].test)
-        machine, begun = self.make(params), time.perf_counter()
-        machine._warns = False  # the table says it
-        left = deadline.left()
-        if left is not None:
-            machine.set_params(max_time=max(left, _LEAST_SECONDS))
+        task, test, begun = self.task, self.task.folds[fold].test, time.perf_counter()
         try:
-            machine.fit(part_of(machine, task.data.X, train, train), task.y[train], sample_weight=task.data.weight[train])
+            machine, X = self.fitted(params, fold, deadline)
         except ValueError as error:
             return Outcome(float("nan"), f"failed: {error}", seconds=time.perf_counter() - begun)
         fitted = time.perf_counter()
-        score = self.scoring(machine, part_of(machine, task.data.X, test, train), task.y[test], task.weight(test))
+        score = self.scoring(machine, X, task.y[test], task.weight(test))
         return Outcome(
             score, machine.status_, machine.objective_, machine.dual_gap_, support_count(machine), fitted - begun,
             time.perf_counter() - fitted,
         )  # fmt: skip
+
+    def fitted(self, params: Params, fold: int, deadline: Deadline) -> tuple[Any, Any]:
+        """The machine of a fold, and the rows that it is judged by."""
+        task, (train, test) = self.task, (self.task.folds[fold].train, self.task.folds[fold].test)
+        machine = self.make(params)
+        machine._warns = False  # the table says it
+        left = deadline.left()
+        if left is not None:
+            machine.set_params(max_time=max(left, _LEAST_SECONDS))
+        machine.fit(part_of(machine, task.data.X, train, train), task.y[train], sample_weight=task.data.weight[train])
+        return machine, part_of(machine, task.data.X, test, train)
 
 
 def part_of(machine: Any, X: Any, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Any:

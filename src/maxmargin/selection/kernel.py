@@ -111,7 +111,7 @@ class KernelFolds:
         middle = (len(groups) - 1) / 2
         # The best is seldom at an end: from the middle on, hopeless cells are told as such sooner.
         for _, group in sorted(enumerate(groups.values()), key=lambda item: abs(item[0] - middle)):
-            group = sorted(group, key=lambda c: board.cells[c][self.path])
+            group = sorted(group, key=lambda c: board.cells[c].get(self.path, 0.0))
             for pairs in self._chunks(len(group)):
                 yield from _Group(self, board, group, pairs, deadline).steps()
             self.found.clear()
@@ -207,6 +207,10 @@ class KernelFolds:
 
     def again(self, params: Params, fold: int, deadline: Deadline) -> Outcome:
         """A fold of which the family was not sure: fitted from nothing by the machine itself."""
+        if self.decisions is not None:
+            machine, X = self._fits.fitted(params, fold, deadline)
+            self.decisions[fold] = machine._decision_values(X, machine.intercept_)
+            return Outcome(0.0, machine.status_)
         return self._fits.outcome(params, fold, deadline)
 
 
@@ -289,7 +293,7 @@ class _Group:
         self.problems.append(problem)
 
     def _size(self, params: Params) -> float:
-        value = float(params[self.engine.path])
+        value = float(params.get(self.engine.path, 1.0))
         return value if np.isfinite(value) else 1e10
 
     def _family(self, gram: Any) -> Any:

@@ -114,7 +114,7 @@ class Selecting(Machine):
                     raise ValueError(f"{plural}={given!r}: {error}") from None
         self._single({})._check_parameters()
         check_choice("search", self.search, ["grid", "halving"])
-        check_flags(self, "refit", "extend")
+        check_flags(self, "refit", "extend", *(["probabilities"] if "probabilities" in self.get_params() else []))
         check_seed(self.random_state)
 
     def _single(self, params: Params) -> Any:
@@ -155,6 +155,8 @@ class Selecting(Machine):
         machine = self._fitted(machine, X, y, weight, search)
         params = machine.get_params(deep=False)
         fitted = {name: value for name, value in vars(machine).items() if name not in params and name != "_warns"}
+        if "n_iter_" in fitted:  # from a solution there may be nothing to do but to look: that counts as a turn
+            fitted["n_iter_"] = np.maximum(fitted["n_iter_"], 1) if np.ndim(fitted["n_iter_"]) else max(fitted["n_iter_"], 1)
         self.__dict__.update(fitted)
 
     def _tell(self, board: Board, found: Found) -> None:

@@ -41,7 +41,8 @@ class SVCCV(SelectingKernel, SVC):
     extend : bool, default=False
         While the best setting lies on an edge of the grid, try values beyond it. Without it there is an EdgeWarning.
     probabilities : bool, default=False
-        Offer `predict_proba`: sigmoids of the decision values of the best setting's folds, at no cost beyond the search.
+        Offer `predict_proba`: sigmoids of decision values that the best setting's folds give rows they have not seen. The
+        class that is predicted is always the most probable one.
     max_time : float, optional
         Seconds for all of it. The best setting so far is fitted in the end; the table says what was not tried.
     verbose, callback, n_jobs, random_state, and the others
