@@ -17,7 +17,7 @@ from sklearn.metrics import log_loss
 
 import maxmargin
 from maxmargin import SVC, NuSVC
-from maxmargin.estimators._probability import _coupled, sigmoid
+from maxmargin.estimators._probability import coupled, sigmoid
 
 pytestmark = pytest.mark.filterwarnings("ignore:The `probability`:FutureWarning")
 BLOBS = make_blobs(150, centers=4, cluster_std=3.0, random_state=1)
@@ -50,14 +50,14 @@ def test_the_coupling_minimises_what_it_should(k, seed) -> None:
     def misfit(p):
         return float(sum((r[j, i] * p[i] - r[i, j] * p[j]) ** 2 for i in range(k) for j in range(k) if i != j))
 
-    p = _coupled(pair[None], k)[0]
+    p = coupled(pair[None], k)[0]
     assert p.min() >= 0 and p.sum() == pytest.approx(1)
     for q in rng.dirichlet(np.ones(k), 50):
         assert misfit(p) <= misfit(q) + 1e-9
     consistent = rng.dirichlet(np.ones(k))  # probabilities that pairs agree on are found again
     i, j = np.triu_indices(k, 1)
     pair = consistent[i] / (consistent[i] + consistent[j])
-    np.testing.assert_allclose(_coupled(pair[None], k)[0], consistent, atol=1e-9)
+    np.testing.assert_allclose(coupled(pair[None], k)[0], consistent, atol=1e-9)
 
 
 @pytest.mark.parametrize("make", [SVC, NuSVC])
