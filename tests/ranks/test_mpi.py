@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import maxmargin
+import maxmargin.spmd
 from maxmargin import data
 
 JOBS = str(Path(__file__).parent / "jobs.py")
@@ -102,3 +104,7 @@ def test_trouble_is_said_once_with_the_command_lines_codes(mpiexec: Any, samples
     assert not target.exists()
     done = mpiexec(2, "-m", "maxmargin.spmd", "train", *cases[0][0], str(target))
     assert done.returncode == 2 and "damaged.svm" in done.stderr
+
+
+def test_the_example_of_the_package_runs() -> None:
+    assert doctest.testmod(maxmargin.spmd).failed == 0
