@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 import maxmargin
 from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
-from maxmargin.models.container import HEAD, read
+from maxmargin.data.container import HEAD, read
 from maxmargin.models.schema import MACHINES
 
 EVERY = {

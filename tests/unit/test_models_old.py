@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import maxmargin
-from maxmargin.models.container import VERSION
+from maxmargin.data.container import VERSION
 from maxmargin.models.schema import MACHINES
 
 FILES = sorted((Path(__file__).parents[1] / "data" / "models").glob("v*/*.mxm"))

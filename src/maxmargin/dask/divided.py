@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.dask.machine import DecidesOnDask, OnDask
+from maxmargin.dask.machine import DecidesOnDask, OnDask, no_checkpoint
 from maxmargin.dask.partitions import check_memory
 from maxmargin.dask.values import PartitionedData, distinct_of, frame_of, gamma_of
 from maxmargin.dask.whole import PartitionedWhole
@@ -15,6 +15,7 @@ from maxmargin.decomposition.options import Options
 from maxmargin.divide.levels import DivideAndConquer
 from maxmargin.divide.model import Plan, Problem
 from maxmargin.estimators import dc as local
+from maxmargin.estimators._checkpoints import HashOrder
 from maxmargin.estimators._divided import Divided
 from maxmargin.estimators._kernel import _ALWAYS_DOUBLE, _FAR_OUT, Setup
 from maxmargin.estimators._labelled import Labelled
@@ -31,6 +32,7 @@ class PartitionedSetup(Setup):
         check_memory(X.client, X.nbytes, copies=2.0)  # the partitions and their clusters
         self.threads = thread_count(machine.n_jobs)
         self.rows = distinct_of(X, data.target, data.weight)
+        self.hash_order = HashOrder(np.arange(len(self.rows.index)))
         function = machine.kernel if callable(machine.kernel) else None
         gamma = machine.gamma
         if function is not None:
@@ -62,6 +64,7 @@ class DividedOnDask(Divided):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        no_checkpoint(self)
         if self.kernel == "precomputed":
             raise ValueError(
                 "kernel='precomputed' has no rows that could move to workers: fit maxmargin's own machine, with "

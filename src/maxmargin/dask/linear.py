@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _core
-from maxmargin.dask.machine import DecidesOnDask
+from maxmargin.dask.machine import DecidesOnDask, no_checkpoint
 from maxmargin.dask.partitions import IntArray
 from maxmargin.data.matrix import as_matrix
 from maxmargin.estimators import linear as local
@@ -109,6 +109,7 @@ class LinearSVC(DecidesOnDask, local.LinearSVC):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        no_checkpoint(self)
         check_choice("multi_class", self.multi_class, ("ovr",))
         check_choice("solver", self.solver, ("auto", "ocas", "cpa"))
 

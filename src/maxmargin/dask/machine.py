@@ -122,6 +122,15 @@ class DecidesOnDask(OnDask):
         return self._lazily("decision_function", X) if is_collection(X) else super().decision_function(X)
 
 
+def no_checkpoint(machine: Any) -> None:
+    """An error where a checkpoint is asked for: its file tells rows by their values, which are not here."""
+    if machine.checkpoint is not None:
+        raise ValueError(
+            f"checkpoint={machine.checkpoint!r}: fits to dask collections have none; leave it out, or fit maxmargin's own "
+            f"{type(machine).__name__}, with joblib.parallel_config('dask') if its clusters are to go to workers"
+        )
+
+
 class _Given:
     """What fit was given; it becomes partitions when the fit's clock runs."""
 

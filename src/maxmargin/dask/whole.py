@@ -12,7 +12,7 @@ support vectors are the model, which the client holds in the end.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -35,7 +35,7 @@ class PartitionedWhole(Whole):
 
     data: PartitionedData
 
-    def refine(self) -> Rows:
+    def refine(self, begin: Sequence[FloatArray] | None = None) -> Rows:
         alphas = []
         for p, alpha in enumerate(self.alphas):
             support, new = self.support(p), np.zeros_like(alpha)

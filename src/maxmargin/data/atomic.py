@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -12,10 +13,10 @@ from typing import BinaryIO
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replacing(path: str | os.PathLike[str], durable: bool = False) -> Iterator[BinaryIO]:
     """A binary file to write; it takes the place of `path` when the block ends, and vanishes when the block raises.
 
-    It is made beside its target, so that the last step is a rename on one file system. A link stays a link, a file
+    `durable`: not before its bytes are on the disk, so that a loss of power leaves one or the other. It is made beside its target, so that the last step is a rename on one file system. A link stays a link, a file
     keeps its permissions, and what is no plain file (a terminal, a pipe) is written to directly.
     """
     target = Path(os.path.realpath(path))
@@ -29,6 +30,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         with os.fdopen(handle, "wb") as out:
             yield out
+            if durable:
+                out.flush()
+                os.fsync(out.fileno())
         if there:
             os.chmod(part, stat.S_IMODE(target.stat().st_mode))
         os.replace(part, target)
@@ -36,3 +40,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with suppress(OSError):
             part.unlink()
         raise
+
+
+def remove_parts(path: str | os.PathLike[str]) -> None:
+    """Remove what processes left beside `path` that were killed while they wrote it; for whoever alone writes it."""
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        return
+    for part in target.parent.iterdir():
+        if re.fullmatch(re.escape(target.name) + r"\.[0-9a-f]{8}\.part", part.name):
+            with suppress(OSError):
+                part.unlink()

@@ -48,7 +48,8 @@ class Problem:
     """A QP on the samples `chosen`, which are those of one or two blocks, one after the other (-1: no second one).
 
     Of regression, which has two variables per sample, both halves are the same block.
-    `alpha` is a warm start; `solver` makes the solver of a problem that is more than one QP, which is none for `Many`.
+    `alpha` is a warm start; `solver` makes the solver of a problem that is more than one QP, which is none for `Many`, and
+    `kept` the snapshot that it goes on from.
     """
 
     qp: QP
@@ -56,6 +57,7 @@ class Problem:
     blocks: tuple[int, int] = (0, -1)
     alpha: FloatArray | None = None
     solver: Callable[[Deadline], Solver[DualResult]] | None = None
+    kept: dict[str, FloatArray] | None = None
 
 
 class Many:
@@ -98,6 +100,11 @@ class Many:
             self.done = self._core.run(SLICE if left is None else min(SLICE, left), np.inf if left is None else left)
             yield Turn(np.nan, np.nan, np.nan, -1, {"done": float(self.done)})
         return None
+
+    def snapshot(self) -> list[dict[str, FloatArray]]:
+        """alpha of each problem."""
+        alpha = self._sign * self._core.beta + 0.0
+        return [{"alpha": alpha[begin:end]} for begin, end in pairwise(self.offset)]
 
     def results(self, status: Status) -> tuple[list[DualResult], BoolArray]:
         """The solutions, and of which it is not sure that they are what they seem. `status` is why the run ended."""

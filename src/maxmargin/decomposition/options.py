@@ -30,10 +30,15 @@ class DualResult(Result):
     """Solution of the QP: alpha per variable, one multiplier per group, f = Kβ per sample, and in which precision.
 
     A number that nobody waited for is NaN: after Ctrl-C, or time that ended before the first pass, f may not be known
-    for all samples.
+    for all samples. `first` is the alpha of the stage before, where there are two (ν-SVC with class weights).
     """
 
     alpha: FloatArray = field(default_factory=lambda: np.empty(0))
     multipliers: FloatArray = field(default_factory=lambda: np.empty(0))
     f: FloatArray = field(default_factory=lambda: np.empty(0))
     dtype: Any = np.float64
+    first: FloatArray | None = None
+
+    def snapshot(self) -> dict[str, FloatArray]:
+        """As that of its solver."""
+        return {"alpha": self.alpha} if self.first is None else {"alpha": self.first, "second": self.alpha}

@@ -227,6 +227,10 @@ class Decomposition:
         both[:q, :q] = tile[np.ix_(at, at)]
         return both, np.arange(q)
 
+    def snapshot(self) -> dict[str, FloatArray]:
+        """alpha: f follows from it, and a certificate from both."""
+        return {"alpha": self.qp.sign * self.state.beta.ravel() + 0.0}
+
     # ---- the end -------------------------------------------------------------------------------------------------
 
     def result(self, status: Status) -> DualResult:

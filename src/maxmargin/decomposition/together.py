@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from math import isfinite
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from maxmargin.decomposition.working_set import MB
 from maxmargin.kernel_values import NativeValues, Source
 from maxmargin.runtime import Control, Deadline, Progress, Several, Solver, Status, Total, Turn, total
 
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 # Variables up to which SMO over all of them on one thread beats decomposition (measured: twice as fast at 1,000 on one
@@ -81,10 +83,21 @@ class Together:
         rest = 0 if self._rest is None else self._rest.progress().done
         return Progress(done + rest, len(self.problems), "problem")
 
+    def snapshot(self) -> list[dict[str, FloatArray] | None]:
+        """Of each problem; None for those that have not begun and would from nothing."""
+        out: dict[int, Any] = {p: problem.kept for p, problem in enumerate(self.problems) if problem.kept}
+        out |= {p: {"alpha": alpha} for p, alpha in self._begin.items() if alpha is not None}
+        if self._many is not None:
+            out |= dict(zip(self._ids, self._many.snapshot()))
+        out |= {p: part.snapshot() for p, part in self._parts.items()}
+        if self._rest is not None and self._which:
+            out |= {p: kept for p, kept in zip(self._which, self._rest.snapshot()) if kept is not None}
+        return [out.get(p) for p in range(len(self.problems))]
+
     def result(self, status: Status) -> Total[DualResult]:
         if self._many is not None and self._rest is None:
             self._take(status)
-        rest = self._rest or self._others()
+        self._rest = rest = self._rest or self._others()
         found = rest.result(status).parts if self._which else []
         parts = self._parts | dict(zip(self._which, found))
         return total([parts[p] for p in range(len(self.problems))])

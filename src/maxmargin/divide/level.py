@@ -44,16 +44,18 @@ class Level:
         data: KernelData,
         options: Options,
         plan: Plan,
-        below: LevelModel | None,
+        begin: Sequence[FloatArray] | None,
     ) -> None:
+        """`begin` are the alphas to begin from: those of the level below, or of this one in an earlier run."""
         self.level, self.division, self.problems, self.place, self.data = level, division, problems, place, data
         self.options, self.plan = options, plan
         self.pieces: list[Piece] = []
         self._stop = threading.Event()
         self._alone: tuple[Subproblem, Solving] | None = None  # the one that has all threads
-        self.tasks = self._tasks(below)
+        self.begin = begin
+        self.tasks = self._tasks()
 
-    def _tasks(self, below: LevelModel | None) -> list[Subproblem]:
+    def _tasks(self) -> list[Subproblem]:
         """One per problem and cluster that has something to decide, largest first."""
         options = replace(self.options, threads=1, cache_size=_CACHE_SHARE * self.options.cache_size)
         tasks: list[Subproblem] = []
@@ -63,7 +65,7 @@ class Level:
                 samples = samples[samples >= 0]
                 if not len(samples) or (len(problem.qp.targets) and one_class(problem.qp, samples)):
                     continue  # nothing to decide
-                alpha = None if below is None else below.alphas[p][variables(problem.qp, samples)]
+                alpha = None if self.begin is None else self.begin[p][variables(problem.qp, samples)]
                 tasks.append(
                     Subproblem(
                         p, c, samples, problem.chosen[samples], restricted(problem.qp, samples), self.data,
@@ -122,16 +124,28 @@ class Level:
         return len(self.pieces) == len(self.tasks) and self.cut_short is None
 
     def complete(self, status: Status) -> None:
-        """Pieces for the subproblems that have none: what the one with all threads reached, and alpha = 0."""
+        """Pieces for the subproblems that have none: what the one with all threads reached, and where the others began."""
         done = {(piece.problem, piece.cluster) for piece in self.pieces}
         for task in self.tasks:
             if (task.problem, task.cluster) not in done:
-                mine = self._alone is not None and self._alone[0] is task
-                reached = (
-                    self._alone[1].reached(status) if mine and self._alone
-                    else self.data.at_zero(task.qp, task.ids, task.options, status)
-                )  # fmt: skip
+                if self._alone is not None and self._alone[0] is task:
+                    reached = self._alone[1].reached(status)
+                elif task.alpha is not None:
+                    reached = task.solving().reached(status)
+                else:
+                    reached = self.data.at_zero(task.qp, task.ids, task.options, status)
                 self.pieces.append(Piece.of(task, reached))
+
+    def snapshot(self) -> list[FloatArray]:
+        """alpha of each problem: where the level began, and where its solved subproblems ended."""
+        alphas = [np.zeros(q.qp.n_variables) for q in self.problems] if self.begin is None else [a.copy() for a in self.begin]
+        reached = [(piece.problem, piece.samples, piece.result.alpha) for piece in self.pieces]
+        if self._alone is not None:
+            task, solving = self._alone
+            reached.append((task.problem, task.samples, solving.alpha))
+        for p, samples, alpha in reached:
+            alphas[p][variables(self.problems[p].qp, samples)] = alpha
+        return alphas
 
     def model(self) -> LevelModel:
         """The pieces put together."""

@@ -39,7 +39,7 @@ from maxmargin.decomposition.options import Options
 from maxmargin.divide.bound import theorem_1
 from maxmargin.divide.clustering import Partition, clustering_kernel, drained, partition
 from maxmargin.divide.level import Level
-from maxmargin.divide.model import STAGES, TABLE, Certificate, DivideResult, LevelModel, Plan, Problem, support
+from maxmargin.divide.model import STAGES, TABLE, Certificate, DivideResult, Kept, LevelModel, Plan, Problem, support
 from maxmargin.divide.subproblem import KernelData
 from maxmargin.divide.whole import Row, Rows, Whole
 from maxmargin.runtime import Status, Turn
@@ -65,6 +65,8 @@ class DivideAndConquer:
         self.level: Level | None = None  # the one under way
         self.whole: Whole | None = None
         self.population = np.arange(self.n)  # what the level's clusters are sampled from
+        self.origin = self.population  # the same of the last level finished
+        self.behind = plan.kept  # what an earlier run had reached, until this one is there
         self.stage, self.at = "clustering", plan.levels  # where the run is
         self.seen: tuple[int, Row] | None = None  # the last report of a solver in refine or whole, and its problem
         self.took: dict[str, float] = {}  # seconds of the last stage of each kind
@@ -94,32 +96,62 @@ class DivideAndConquer:
                 yield turn
 
     def _stages(self) -> Turns:
-        for level in range(self.plan.levels, max(self.plan.stop_level, 1) - 1, -1):
-            self.stage, self.at, self.level, self.population = "clustering", level, None, self._next_population()
-            yield self._turn()
-            with self._clock("clustering"):
-                division = yield from self._cluster(level)
-            self.stage = "level"
-            self.level = Level(
-                level, division, self.problems, self.place, self.data, self.options, self.plan, self.model
-            )
-            with self._clock("solving"):
-                yield from self._watched(self.level)
-            if not self.level.finished:
-                return self.level.cut_short
-            self._finish(self.level)
-            yield self._turn()
+        kept, top = self.plan.kept, self.plan.levels
+        if kept is not None and kept.level:
+            top = kept.level - 1
+            status = yield from self._solve_again(kept)
+            if status is not None:
+                return status
+        for level in range(top, max(self.plan.stop_level, 1) - 1, -1):
+            begun = kept.begun if kept is not None and kept.stage == "level" and level == top else None
+            below = None if self.model is None else self.model.alphas
+            status = yield from self._solve_level(level, self._next_population(), begun or below)
+            if status is not None:
+                return status
         return None if self.plan.stop_level > 0 else (yield from self._conquer())
+
+    def _solve_again(self, kept: Kept) -> Turns:
+        """The last level that an earlier run finished, from where its clusters ended: what is left is to certify them."""
+        rows = [tuple(row) for row in kept.table]
+        at = next(i for i, row in enumerate(rows) if row[0] == "level" and row[1] == kept.level)
+        self.table = rows[:at]
+        status = yield from self._solve_level(kept.level, kept.population, kept.finished)
+        if status is None:
+            self.table[-1] = (*self.table[-1][:-2], *rows[at][-2:])  # the seconds that it took then
+            self.table += rows[at + 1 :]
+            self.behind = None if kept.stage == "" else kept
+        return status
+
+    def _solve_level(self, level: int, population: IntArray, begin: Alphas | None) -> Turns:
+        """Cluster and solve; why it was cut short, or None when it is finished and the model."""
+        self.stage, self.at, self.level, self.population = "clustering", level, None, population
+        yield self._turn()
+        with self._clock("clustering"):
+            division = yield from self._cluster(level)
+        self.stage = "level"
+        self.level = Level(level, division, self.problems, self.place, self.data, self.options, self.plan, begin)
+        if self.behind is not None and begin is self.behind.begun:
+            self.behind = None
+        with self._clock("solving"):
+            yield from self._watched(self.level)
+        if not self.level.finished:
+            return self.level.cut_short
+        self._finish(self.level)
+        yield self._turn()
+        return None
 
     def _conquer(self) -> Turns:
         """Refine, where there are levels, and the whole problem."""
         whole, self.at = self.whole_type(self.problems, self.data, self.options, self.plan, self.model), 0
-        self.whole = whole
-        if self.model is not None:
+        self.whole, kept, self.behind = whole, self.plan.kept, None
+        later = kept is not None and kept.stage == "whole"
+        if kept is not None and later:
+            whole.go_on(kept.begun)
+        if self.model is not None and not later:
             self.stage = "refine"
             largest = max(len(whole.support(p)) for p in range(len(self.problems)))
             with self._clock("refine"):
-                yield from self._reported(whole.refine())
+                yield from self._reported(whole.refine(kept.begun if kept and kept.stage == "refine" else None))
             if whole.cut_short is not None:
                 return whole.cut_short
             self._add_row(0, 1, largest, whole.alphas, Certificate.of(whole.refined), np.nan)
@@ -174,7 +206,7 @@ class DivideAndConquer:
 
     def _finish(self, level: Level) -> None:
         """A finished level is the model."""
-        self.model = level.model()
+        self.model, self.origin = level.model(), self.population
         self.iterations += level.iterations()
         division = level.division
         self.bound = theorem_1(self.data.source(), division, self.problems, self.place, self.population)
@@ -228,6 +260,19 @@ class DivideAndConquer:
 
     def _count(self, alphas: Alphas) -> int:
         return int(np.count_nonzero(support(self.problems, alphas, self.n)))
+
+    def snapshot(self) -> Kept:
+        """The last level finished, and how far the stage after it is."""
+        if self.behind is not None:
+            return self.behind
+        stage, begun, at = "", [], self.model.level if self.model is not None else 0
+        if self.whole is not None:
+            stage, begun = self.stage, self.whole.snapshot()
+        elif self.level is not None and self.level.level != at:
+            stage, begun = "level", self.level.snapshot()
+        finished = list(self.model.alphas) if self.model is not None else []
+        rows = [row for row in self.table if row[0] != "whole"]  # which is not finished when somebody goes on with it
+        return Kept(self.plan.seed, np.array(rows, TABLE), at, self.origin, finished, stage, begun)
 
     # ---- the end -------------------------------------------------------------------------------------------------
 

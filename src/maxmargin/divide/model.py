@@ -34,6 +34,19 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """Where an earlier run was, for one that goes on from there: nothing in it need be believed, all is certified anew."""
+
+    seed: int  # of the clusterings, which come out again as they were
+    table: NDArray[Any]  # of the stages that were finished
+    level: int = 0  # the last level finished; 0: none
+    population: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # what its clusters were sampled from
+    finished: list[FloatArray] = field(default_factory=list)  # its alphas
+    stage: str = ""  # the one under way: "level", "refine", "whole", or ""
+    begun: list[FloatArray] = field(default_factory=list)  # its alphas
+
+
+@dataclass(frozen=True)
 class Plan:
     """Levels from `levels` (k^levels clusters) down to `stop_level`; 0 is the whole problem."""
 
@@ -45,6 +58,7 @@ class Plan:
     adaptive: bool = True
     max_iter: int = -1
     deadline: Deadline = NEVER
+    kept: Kept | None = None
 
 
 def regression_targets(qp: QP) -> FloatArray:

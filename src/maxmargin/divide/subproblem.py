@@ -144,6 +144,11 @@ class Solving:
             self.n_iter += row is not None
             yield row
 
+    @property
+    def alpha(self) -> FloatArray:
+        """As far as it got."""
+        return self._solver.snapshot()["alpha"]
+
     def reached(self, status: Status) -> DualResult:
         """The solution as far as it got, with what is known about it."""
         return replace(self._solver.result(status), n_iter=self.n_iter)

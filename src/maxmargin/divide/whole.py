@@ -50,6 +50,8 @@ class Whole:
         self.solved = 0  # problems that refine, or solve after it, is done with
         self.iterations = np.zeros(len(problems), np.int64)
         self._going: tuple[int, Solving] | None = None
+        self._refined: list[FloatArray] = []  # alphas of the problems that refine is done with
+        self._begin = self.alphas  # where refine begins
 
     @property
     def begun(self) -> bool:
@@ -61,16 +63,20 @@ class Whole:
         """Why a problem was left before its end, if one was."""
         return cut_short(self.solutions or self.refined)
 
-    def refine(self) -> Rows:
-        """Every problem on its support vectors; only when all are done do their alphas count."""
-        alphas, f = [], []
+    def refine(self, begin: Sequence[FloatArray] | None = None) -> Rows:
+        """Every problem on its support vectors; only when all are done do their alphas count.
+
+        `begin` is where an earlier run was with this.
+        """
+        alphas, f = self._refined, []
+        self._begin = self.alphas if begin is None else list(begin)
         for p, (problem, alpha) in enumerate(zip(self.problems, self.alphas)):
             support = self.support(p)
             new, known = np.zeros_like(alpha), np.full(problem.qp.n, np.nan)
             if len(support):
                 mine = variables(problem.qp, support)
                 qp = restricted(problem.qp, support)
-                solving = Solving(qp, self.data, problem.chosen[support], self.options, alpha[mine])
+                solving = Solving(qp, self.data, problem.chosen[support], self.options, self._begin[p][mine])
                 result = yield from self._solve(p, solving, self.plan.deadline)
                 self.refined.append(result)
                 if self.cut_short is not None:
@@ -79,6 +85,25 @@ class Whole:
             alphas.append(new)
             f.append(known)
         self.alphas, self.f = alphas, list(f)
+
+    def go_on(self, alphas: Sequence[FloatArray]) -> None:
+        """From where an earlier run was in `solve`."""
+        self.alphas = [problem.qp.repaired(alpha) for problem, alpha in zip(self.problems, alphas)]
+        self._begin = self.alphas
+
+    def snapshot(self) -> list[FloatArray]:
+        """alpha of each problem."""
+        alphas = [solution.alpha for solution in self.solutions] or [*self._refined, *self._begin[len(self._refined) :]]
+        if self._going is not None:
+            p, solving = self._going
+            alphas[p] = solving.alpha if self.solutions else self._spread(p, solving.alpha)
+        return alphas
+
+    def _spread(self, p: int, alpha: FloatArray) -> FloatArray:
+        """alpha of the support vectors of problem p among zeros."""
+        out = np.zeros_like(self.alphas[p])
+        out[variables(self.problems[p].qp, self.support(p))] = alpha
+        return out
 
     def support(self, p: int) -> IntArray:
         """The samples of problem p with a non-zero alpha."""

@@ -5,6 +5,7 @@ The checks themselves are in each machine's `_check_parameters`: their errors na
 
 from __future__ import annotations
 
+import os
 from numbers import Integral, Real
 from typing import Any
 
@@ -35,7 +36,11 @@ RUN: Constraints = {
     "n_jobs": [whole(1), Interval(Integral, None, -1, closed="right"), None],
     "callback": [callable, None],
 }
-KERNEL: Constraints = RUN | {
+CHECKPOINT: Constraints = {
+    "checkpoint": [str, os.PathLike, None],
+    "checkpoint_every": [Interval(Real, 0, None, closed="left")],
+}
+KERNEL: Constraints = RUN | CHECKPOINT | {
     "kernel": [StrOptions(set(NAMES)), callable],
     "degree": [whole(0)],
     "gamma": [StrOptions({"scale", "auto"}), positive()],

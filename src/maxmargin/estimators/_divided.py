@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,10 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.divide.early import Committee, Expansion, Router, trust_of
 from maxmargin.divide.levels import DivideAndConquer
-from maxmargin.divide.model import DivideResult, Plan, Problem
+from maxmargin.divide.model import TABLE, DivideResult, Kept, Plan, Problem
 from maxmargin.divide.progress import progress_bar
 from maxmargin.divide.subproblem import KernelData
 from maxmargin.estimators._base import check_choice, check_flags, check_number, check_seed
+from maxmargin.estimators._checkpoints import HashOrder
 from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._prediction import WORTH_THREADS, row_blocks
@@ -31,6 +33,33 @@ _LEVELS = 4  # the paper's: 256 clusters at the bottom for k = 4
 _SMALLEST = 100  # samples per bottom cluster below which there are fewer levels
 _SMALLEST_EXACT = 1000  # the same on the way to the exact solution: smaller problems gain nothing by being divided
 _EARLY_CLUSTERS = 64  # the paper's DC-SVM (early)
+
+
+class Stages:
+    """Where a run of divide and conquer is, for a checkpoint's file and back."""
+
+    def __init__(self, order: HashOrder, chosen: list[IntArray], regression: bool) -> None:
+        self._order, self._chosen, self._snapshots = order, chosen, order.of(chosen, 2 if regression else 1)
+
+    def stored(self, kept: Kept) -> dict[str, Any]:
+        return {
+            "seed": kept.seed, "table": kept.table, "level": kept.level, "population": self._order.ids(kept.population),
+            "stage": kept.stage,
+            **{name: self._snapshots.stored([{"alpha": alpha} for alpha in getattr(kept, name)])
+               for name in ("finished", "begun")},
+        }  # fmt: skip
+
+    def restored(self, state: dict[str, Any]) -> Kept:
+        finished, begun = (
+            [mine["alpha"] for mine in self._snapshots.restored(state[name]) if mine] for name in ("finished", "begun")
+        )
+        table, level, stage, ids = state["table"], int(state["level"]), state["stage"], state["population"]
+        levels = table[table["stage"] == "level"]["level"].tolist()
+        every = {len(alphas) for alphas, there in ((finished, level > 0), (begun, stage != "")) if there}
+        good = table.dtype == TABLE and every <= {len(self._chosen)} and stage in ("", "level", "refine", "whole")
+        if not good or level not in (0, *levels) or not ((0 <= ids) & (ids < len(self._order.rank))).all():
+            raise ValueError("it does not hold what its own description says")
+        return Kept(int(state["seed"]), table, level, self._order.samples(ids), finished, stage, begun)
 
 
 class Divided(KernelMachine):
@@ -94,7 +123,15 @@ class Divided(KernelMachine):
         return DivideAndConquer(problems, data, setup.options, plan)
 
     def _divide(self, setup: Setup, problems: Sequence[Problem], control: Control) -> DivideResult:
-        solver = self._run(setup, problems, self._plan(len(setup.rows.index), control))
+        plan = self._plan(len(setup.rows.index), control)
+        seed = int(self.random_state) if isinstance(self.random_state, numbers.Integral) else None
+        checkpoint = self._checkpoint(setup, random_state=seed)
+        stages = Stages(setup.hash_order, [problem.chosen for problem in problems], isinstance(self, RegressorMixin))
+        kept = checkpoint.recalled(stages.restored)
+        if kept is not None:
+            plan = replace(plan, kept=kept, seed=kept.seed)
+        solver = self._run(setup, problems, plan)
+        control = checkpoint.watched(control, stages.stored)
         with progress_bar(control.verbose, control.title) as show:
 
             def watch(row: dict[str, float]) -> Any:

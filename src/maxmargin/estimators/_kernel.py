@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,7 @@ from maxmargin.decomposition.solver import MOST_STEPS
 from maxmargin.decomposition.together import Together
 from maxmargin.decomposition.working_set import MB
 from maxmargin.estimators._base import Machine, check_choice, check_flags, check_number
+from maxmargin.estimators._checkpoints import Checkpoint, HashOrder, check_checkpoint
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._prediction import WORTH_THREADS, dense_if_small, prepared
 from maxmargin.kernel_values import GivenValues, NativeValues, Samples, Values
@@ -49,6 +51,8 @@ class KernelMachine(Machine):
     inner_solver: str
     warm_start: bool
     fit_intercept: bool = True
+    checkpoint: str | os.PathLike[str] | None
+    checkpoint_every: float
 
     support_: IntArray
     support_vectors_: Any
@@ -72,6 +76,7 @@ class KernelMachine(Machine):
         check_number("working_set_size", self.working_set_size, low=2, closed="left", integer=True, optional=True)
         check_flags(self, "shrinking", "fit_intercept", "warm_start")
         check_choice("inner_solver", self.inner_solver, ["smo", "ipm", "gpm"])
+        check_checkpoint(self)
         thread_count(self.n_jobs)
 
     def _check_X(self, X: Any, y: Any = "no_validation", **kwargs: Any) -> Any:
@@ -112,6 +117,14 @@ class KernelMachine(Machine):
             "_gamma": setup.kernel.gamma,
             "_precision": np.dtype(setup.dtype).name,
         }
+
+    def _checkpoint(self, setup: Setup, **more: Any) -> Checkpoint:
+        """That of a fit: what an earlier run has left, and where this one puts its own."""
+        kernel, function = setup.kernel, setup.kernel.function
+        name = kernel.name if function is None else f"{function.__module__}.{getattr(function, '__qualname__', '?')}"
+        numbers = {"rbf": 1, "laplacian": 1, "sigmoid": 2, "poly": 3}.get(kernel.name, 0)
+        of = {key: getattr(kernel, key) for key in ("gamma", "coef0", "degree")[:numbers]}
+        return Checkpoint.opened(self, setup.data, setup.threads, kernel=name, **of, **more)
 
     def _advice(self, result: Result) -> str:
         text = super()._advice(result)
@@ -254,6 +267,7 @@ class Setup:
             function,
         )
         n = len(self.rows.index)
+        self.hash_order = HashOrder(np.arange(n))  # for checkpoints
         exact = n <= _ALWAYS_DOUBLE or machine.tol <= 1e-5 or largest >= 1e4
         self.dtype: Any = np.float64 if exact else np.float32
         self.options = Options(
@@ -269,7 +283,8 @@ class Setup:
             if self.dtype == np.float32 and self._prepared().points.largest_norm > _FAR_OUT:
                 self.dtype, self._samples = np.float64, None
             order = self._prepared().neighbour_order(self.rows.index)
-            self.rows = self.rows if order is None else self.rows.reordered(order)
+            if order is not None:
+                self.rows, self.hash_order = self.rows.reordered(order), HashOrder(order)
 
     def _prepared(self) -> Samples:
         if self._samples is None:
@@ -284,11 +299,15 @@ class Setup:
             return GivenValues(self.X, self.kernel, rows, self.dtype, self.threads)
         return NativeValues(self._prepared(), rows)
 
-    def solve(self, qp: QP, chosen: IntArray | None, control: Control, alpha: FloatArray | None = None) -> DualResult:
-        """Solve one QP. One that had to go on with float64 kernel values takes those that follow along."""
-        samples = np.arange(qp.n) if chosen is None else chosen
-        problem = Problem(qp, samples, (0, -1 if qp.n_variables == qp.n else 0), alpha)
-        whole = run(Together([problem], self.source, [samples], self.options, control), replace(control, max_iter=-1))
+    def solve(self, qp: QP, control: Control, alpha: FloatArray | None = None) -> DualResult:
+        """Solve one QP of all samples, from a checkpoint if there is one, else from `alpha`."""
+        everyone, halves = np.arange(qp.n), qp.n_variables // qp.n
+        order, checkpoint = self.hash_order.of([everyone], halves), self.machine._checkpoint(self)
+        kept = checkpoint.recalled(order.restored)
+        begin = alpha if kept is None else qp.repaired(kept[0]["alpha"])
+        problem = Problem(qp, everyone, (0, -1 if halves == 1 else 0), begin)
+        together = Together([problem], self.source, [everyone], self.options, control)
+        whole = run(together, replace(checkpoint.watched(control, order.stored), max_iter=-1))
         result = replace(whole.parts[0], status=whole.status, trace=whole.trace, timings=whole.timings)
         self.widen(result.dtype)
         return result

@@ -116,7 +116,7 @@ def _unseen_decisions(machine: Any, data: Labelled, control: Control) -> FloatAr
     given = machine.kernel == "precomputed" or machine._objects is not None
     without = clone(machine).set_params(
         probability="deprecated", decision_function_shape="ovo", break_ties=False, warm_start=False, verbose=False,
-        callback=None, **({"kernel": "precomputed"} if given else {}),
+        callback=None, checkpoint=None, **({"kernel": "precomputed"} if given else {}),
     )  # fmt: skip
     without._warns = False  # one for all below; catch_warnings would silence other threads too
     unfinished = []

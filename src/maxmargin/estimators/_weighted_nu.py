@@ -23,16 +23,21 @@ FloatArray = NDArray[np.float64]
 
 
 class WeightedNu:
-    """A solver of both stages; `source(dtype)` gives kernel values, `begin` is a warm start in units of the bounds."""
+    """A solver of both stages; `source(dtype)` gives kernel values, `begin` is a warm start in units of the bounds.
+
+    `kept` is the snapshot of an earlier run: alpha of stage 1, and `second`, that of stage 2, if it came so far.
+    """
 
     def __init__(
         self, y: FloatArray, nu: float, weight: FloatArray, factor: FloatArray, kernel: Source, options: Options,
-        begin: FloatArray | None, deadline: Deadline,
+        begin: FloatArray | None, deadline: Deadline, kept: dict[str, FloatArray] | None = None,
     ) -> None:  # fmt: skip
         self.y, self.nu, self.weight, self.factor = y, nu, weight, factor
         self.options, self.deadline, self.half = options, deadline, deadline.share(2)
         qp = nu_svc(y, nu, weight)
         alpha = None if begin is None else qp.repaired(begin * weight)
+        alpha = qp.repaired(kept["alpha"]) if kept else alpha
+        self._later = kept.get("second") if kept else None
         self.first = Decomposition(qp, kernel, options, alpha=alpha, deadline=self.half)
         self.found: DualResult | None = None  # by stage 1
         self.margin = 1.0
@@ -57,7 +62,13 @@ class WeightedNu:
         for name, value in self.found.timings.items():
             result.timings[name] += value
         result.extra["margin"] = self.margin
+        result.first = self.found.alpha
         return result
+
+    def snapshot(self) -> dict[str, FloatArray]:
+        if self.second is None or self.found is None:
+            return self.first.snapshot()
+        return {"alpha": self.found.alpha, "second": self.second.snapshot()["alpha"]}
 
     def _staged(self, solver: Decomposition, stage: int) -> Generator[Turn | None, None, Status | None]:
         turns = solver.turns()
@@ -81,7 +92,6 @@ class WeightedNu:
         self.found, self.margin = found, margin if margin > 0 else 1.0
         qp = c_svc(self.y, self.unit * self.weight)
         kernel = self.first.kernel  # float64, if stage 1 needed that
-        self.second = Decomposition(
-            qp, kernel, self.options, alpha=qp.repaired(found.alpha * self.unit), deadline=self.deadline
-        )
+        begin = found.alpha * self.unit if self._later is None else self._later
+        self.second = Decomposition(qp, kernel, self.options, alpha=qp.repaired(begin), deadline=self.deadline)
         return self.second

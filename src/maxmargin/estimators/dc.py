@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from itertools import combinations
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.decomposition.options import DualResult
 from maxmargin.divide.model import Problem
 from maxmargin.estimators._base import check_choice, check_number
+from maxmargin.estimators._checkpoints import EVERY
 from maxmargin.estimators._constraints import CLASSES, DIVIDED, EPSILON, Constraints
 from maxmargin.estimators._divided import Divided
 from maxmargin.estimators._kernel import Setup
@@ -38,7 +40,7 @@ class DCSVC(Divided, _KernelClassifier):
     Parameters
     ----------
     C, kernel, degree, gamma, coef0, shrinking, tol, class_weight, verbose, decision_function_shape, break_ties, n_jobs, \
-working_set_size, inner_solver
+working_set_size, inner_solver, checkpoint, checkpoint_every
         As in `maxmargin.SVC`.
     cache_size : float, default=200
         Megabytes for kernel rows of the whole problem. Each cluster's problem has half of it, whatever n_jobs is, so that
@@ -151,6 +153,8 @@ working_set_size, inner_solver
         callback: Callable[[dict[str, float]], Any] | None = None,
         working_set_size: int | None = None,
         inner_solver: str = "smo",
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = EVERY,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -179,6 +183,8 @@ working_set_size, inner_solver
         self.callback = callback
         self.working_set_size = working_set_size
         self.inner_solver = inner_solver
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -323,6 +329,8 @@ class DCSVR(RegressorMixin, Divided):
         callback: Callable[[dict[str, float]], Any] | None = None,
         working_set_size: int | None = None,
         inner_solver: str = "smo",
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = EVERY,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -348,6 +356,8 @@ class DCSVR(RegressorMixin, Divided):
         self.callback = callback
         self.working_set_size = working_set_size
         self.inner_solver = inner_solver
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 
 from maxmargin.estimators._base import check_number
+from maxmargin.estimators._checkpoints import EVERY
 from maxmargin.estimators._constraints import EXACT, NU, Constraints
 from maxmargin.estimators._kernel import KernelMachine, Setup
 from maxmargin.estimators._labelled import Labelled
@@ -65,6 +67,8 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         working_set_size: int | None = None,
         inner_solver: str = "smo",
         warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = EVERY,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -82,6 +86,8 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         self.working_set_size = working_set_size
         self.inner_solver = inner_solver
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -92,7 +98,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         qp = one_class(self.nu, setup.rows.weight)
         last = getattr(self, "_last", None) if self.warm_start else None
         warm = qp.repaired(last["alpha"]) if last and np.array_equal(last["index"], setup.rows.index) else None
-        result = setup.solve(qp, None, control, warm)
+        result = setup.solve(qp, control, warm)
         alpha = setup.rows.spread(result.alpha, X.shape[0], np.ones(qp.n))
         support = np.flatnonzero(alpha)
         b, _ = intercept_and_r(result.multipliers)

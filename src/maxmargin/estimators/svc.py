@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -16,6 +17,7 @@ from maxmargin.decomposition.many import Problem
 from maxmargin.decomposition.options import DualResult
 from maxmargin.decomposition.together import SMALL, Together
 from maxmargin.estimators._base import check_choice, check_flags, check_number, check_seed
+from maxmargin.estimators._checkpoints import EVERY
 from maxmargin.estimators._constraints import INTERCEPT, NU, PAIRS, C, Constraints
 from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
 from maxmargin.estimators._labelled import Labelled
@@ -31,7 +33,10 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Pair:
-    """Two classes of one fit: their numbers, samples, signs, weights, class factors; a warm start in units of the bounds."""
+    """Two classes of one fit: their numbers, samples, signs, weights, class factors; a warm start in units of the bounds.
+
+    `kept` is the snapshot of its solver in an earlier run.
+    """
 
     setup: Setup
     classes: tuple[int, int]
@@ -40,10 +45,12 @@ class Pair:
     weight: FloatArray
     factor: FloatArray
     warm: FloatArray | None = None
+    kept: dict[str, FloatArray] | None = None
 
-    def problem(self, qp: QP, **more: Any) -> Problem:
+    def problem(self, qp: QP) -> Problem:
         begin = None if self.warm is None else qp.repaired(self.warm * qp.upper)
-        return Problem(qp, self.chosen, self.classes, begin, **more)
+        begin = qp.repaired(self.kept["alpha"]) if self.kept else begin
+        return Problem(qp, self.chosen, self.classes, begin)
 
 
 @dataclass(frozen=True)
@@ -86,8 +93,13 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         label = data.code[setup.rows.index]
         members = [np.flatnonzero(label == c) for c in range(len(data.classes))]
         pairs = self._pairs(setup, label, members)
+        checkpoint = self._checkpoint(setup)
+        order = setup.hash_order.of([pair.chosen for pair in pairs])
+        kept = checkpoint.recalled(order.restored)
+        pairs = [replace(pair, kept=mine) for pair, mine in zip(pairs, kept)] if kept else pairs
         together = Together([self._problem(pair) for pair in pairs], setup.source, members, setup.options, control)
-        result = run(together, replace(control, max_iter=-1))  # max_iter is a limit for each pair
+        watched = checkpoint.watched(control, order.stored)
+        result = run(together, replace(watched, max_iter=-1))  # max_iter is a limit for each pair
         setup.widen(max(part.dtype for part in result.parts))
         solutions = [self._solution(pair, part) for pair, part in zip(pairs, result.parts)]
         return result, self._attributes(setup, data.X, data.classes, data.code, solutions)
@@ -254,6 +266,11 @@ class SVC(Probabilities, _KernelClassifier):
         Solver of the QP inside a turn.
     warm_start : bool, default=False
         Start from the last fit's solution if it was on the same rows (another C, another tol).
+    checkpoint : str or path, optional
+        A file to which the state of the fit goes every `checkpoint_every` seconds, and from which the same fit, called again
+        after it was killed, goes on. A file of another fit is refused. See docs/checkpoints.md.
+    checkpoint_every : float, default=60
+        Seconds between two checkpoints.
 
     Attributes
     ----------
@@ -310,6 +327,8 @@ class SVC(Probabilities, _KernelClassifier):
         working_set_size: int | None = None,
         inner_solver: str = "smo",
         warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = EVERY,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -333,6 +352,8 @@ class SVC(Probabilities, _KernelClassifier):
         self.working_set_size = working_set_size
         self.inner_solver = inner_solver
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -402,6 +423,8 @@ class NuSVC(Probabilities, _KernelClassifier):
         working_set_size: int | None = None,
         inner_solver: str = "smo",
         warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = EVERY,
     ) -> None:
         self.nu = nu
         self.kernel = kernel
@@ -424,6 +447,8 @@ class NuSVC(Probabilities, _KernelClassifier):
         self.working_set_size = working_set_size
         self.inner_solver = inner_solver
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -437,9 +462,10 @@ class NuSVC(Probabilities, _KernelClassifier):
 
         def solver(deadline: Deadline) -> WeightedNu:
             values = setup.source(pair.chosen)
-            return WeightedNu(pair.y, self.nu, pair.weight, pair.factor, values, setup.options, pair.warm, deadline)
+            weights = pair.weight, pair.factor
+            return WeightedNu(pair.y, self.nu, *weights, values, setup.options, pair.warm, deadline, pair.kept)
 
-        return Problem(qp, pair.chosen, solver=solver)
+        return Problem(qp, pair.chosen, solver=solver, kept=pair.kept)
 
     def _solution(self, pair: Pair, result: DualResult) -> Solution:
         if self._weighted(pair):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.decomposition.options import DualResult
 from maxmargin.estimators._base import check_number
+from maxmargin.estimators._checkpoints import EVERY
 from maxmargin.estimators._constraints import EPSILON, EXACT, INTERCEPT, NU, C, Constraints, positive
 from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
 from maxmargin.estimators._labelled import Labelled
@@ -36,7 +38,7 @@ class _KernelRegressor(RegressorMixin, KernelMachine):
     def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
         setup = Setup(self, data)
         qp = self._qp(data.target[setup.rows.index], setup.rows.weight)
-        result = setup.solve(qp, None, control, self._warm_alpha(setup, qp))
+        result = setup.solve(qp, control, self._warm_alpha(setup, qp))
         return result, self._attributes(setup, data.X, qp, result)
 
     def _warm_alpha(self, setup: Setup, qp: QP) -> FloatArray | None:
@@ -118,6 +120,8 @@ class SVR(_KernelRegressor):
         working_set_size: int | None = None,
         inner_solver: str = "smo",
         warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = EVERY,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -137,6 +141,8 @@ class SVR(_KernelRegressor):
         self.working_set_size = working_set_size
         self.inner_solver = inner_solver
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -194,6 +200,8 @@ class NuSVR(_KernelRegressor):
         working_set_size: int | None = None,
         inner_solver: str = "smo",
         warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = EVERY,
     ) -> None:
         self.nu = nu
         self.C = C
@@ -212,6 +220,8 @@ class NuSVR(_KernelRegressor):
         self.working_set_size = working_set_size
         self.inner_solver = inner_solver
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

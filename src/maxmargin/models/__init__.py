@@ -7,7 +7,7 @@ from typing import Any
 
 from maxmargin.estimators._base import check_choice
 from maxmargin.models import liblinear, libsvm, native
-from maxmargin.models.container import MAGIC, ModelFileError
+from maxmargin.data.container import MAGIC, ModelFileError
 
 __all__ = ["ModelFileError", "load", "save"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.models.container import ModelFileError
+from maxmargin.data.container import ModelFileError
 
 FLOATS = ("<f8", "<f4")
 INTEGERS = ("<i8", "<i4")

@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.estimators._base import VERSION
-from maxmargin.models.container import ModelFileError, read, write
+from maxmargin.data.container import ModelFileError, read, write
 from maxmargin.models.schema import MACHINES
 from maxmargin.models.values import Decoder, Encoder
 
@@ -50,6 +50,8 @@ def load(path: str | os.PathLike[str], mmap: bool = False) -> Any:
 
 
 def _made(header: dict[str, Any], decode: Decoder) -> Any:
+    if header.get("format") == "maxmargin checkpoint":
+        raise ModelFileError("a checkpoint of a fit, not a model: give it as `checkpoint` to the same fit")
     name = header.get("class")
     machine = MACHINES.get(name) if isinstance(name, str) else None
     if machine is None:

@@ -11,7 +11,7 @@ from maxmargin.budget.model import Options
 from maxmargin.divide.clustering import Centers
 from maxmargin.divide.early import Committee, Router
 from maxmargin.linear.bundle import Cuts
-from maxmargin.models.container import ModelFileError
+from maxmargin.data.container import ModelFileError
 from maxmargin.problem.kernels import Kernel
 
 

@@ -28,7 +28,7 @@ from maxmargin.estimators.svc import SVC, NuSVC
 from maxmargin.estimators.svr import SVR, NuSVR
 from maxmargin.linear.bundle import Cuts
 from maxmargin.models.checks import FLOATS, INTEGERS, PRECISIONS, Check
-from maxmargin.models.container import ModelFileError
+from maxmargin.data.container import ModelFileError
 from maxmargin.problem.kernels import NAMES, Kernel
 
 # ---- the report: the same for all ----------------------------------------------------------------------------------

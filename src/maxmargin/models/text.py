@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.data.atomic import replacing
 from maxmargin.estimators._base import check_number
-from maxmargin.models.container import ModelFileError
+from maxmargin.data.container import ModelFileError
 
 FloatArray = NDArray[np.float64]
 

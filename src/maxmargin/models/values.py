@@ -1,6 +1,6 @@
 """Python values as JSON and arrays, and back. Nothing else than what is listed here can be in a model file.
 
-    null true false 12 "text"        themselves
+    null true false 12 "text"        themselves; a path is its text
     0.5                              a finite float; {"float": "nan" | "inf" | "-inf"} the others
     {"list": […]} {"tuple": […]}     and {"dict": [[key, value], …]}, whose keys are scalars
     {"scalar": ["<f8", 0.5]}         a NumPy scalar
@@ -17,6 +17,7 @@ Equal means identical: an array that occurs twice is stored once and comes back 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.models.container import ModelFileError
+from maxmargin.data.container import ModelFileError
 from maxmargin.models.records import RECORDS, name_of
 
 _NOT_FINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
@@ -44,6 +45,8 @@ class Encoder:
             return value
         if type(value) is float:
             return value if np.isfinite(value) else {"float": repr(value)}
+        if isinstance(value, os.PathLike):
+            return os.fspath(value)
         if isinstance(value, np.generic):
             return self._scalar(value, where)
         if isinstance(value, np.ndarray):

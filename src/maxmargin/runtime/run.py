@@ -9,6 +9,7 @@ A solver is an object with two methods:
                     limit struck, what reached the tolerance has converged, and nothing else has.
 
     progress()      optional: a Progress. Without it the bar counts turns.
+    snapshot()      optional, for checkpoints: see runtime/checkpoints.py
 
 `steps` is the loop as a generator, for whoever drives several solvers; `run` drains it, with progress and Ctrl-C.
 
@@ -25,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from maxmargin.runtime import progress
+from maxmargin.runtime.checkpoints import Checkpoints
 from maxmargin.runtime.comm import ALONE, Comm
 from maxmargin.runtime.deadline import Deadline
 from maxmargin.runtime.interrupt import deferred_interrupt
@@ -63,6 +65,7 @@ class Control:
     begun: float = field(default_factory=time.perf_counter)
     deadline: Deadline = None  # type: ignore[assignment]  # made from max_time
     comm: Comm = ALONE
+    checkpoints: Checkpoints | None = None
 
     def __post_init__(self) -> None:
         if self.deadline is None:
@@ -125,6 +128,8 @@ def steps(
             agree(control.comm, 0, b"the end")
             break
         row = None if turn is None else log.add(turn)
+        if control.checkpoints is not None:
+            control.checkpoints.look(solver)
         yield row
         verdict = control.agreed(row, log.iterations, stopped)
         if verdict is not None:
@@ -136,6 +141,9 @@ def steps(
         result.status = Status.INTERRUPTED
     result.n_iter = log.iterations
     result.trace = log.close(result)
+    if control.checkpoints is not None:
+        control.checkpoints.put(solver, result.status.done)
+        result.timings["checkpoints"] = control.checkpoints.seconds
     result.timings["total"] = time.perf_counter() - begun
     return result
 

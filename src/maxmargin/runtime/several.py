@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Generic
+from typing import Any, Generic
 
 import numpy as np
 
@@ -80,6 +80,9 @@ class Several(Generic[ResultT]):
         self._made: dict[int, int] = {}  # turns of each
         self._until: dict[int, Deadline] = {}
         self._parts: dict[int, ResultT] = {}
+        self._busy: set[int] = set()  # in a thread, where nobody else may look at them
+        self._wanted: set[int] = set()  # of these, whose snapshots are due
+        self._seen: dict[int, Any] = {}  # the last snapshots
 
     def progress(self) -> Progress:
         return Progress(len(self._parts), self._count, "problem")
@@ -89,10 +92,27 @@ class Several(Generic[ResultT]):
         return total(self._in_order()).status
 
     def result(self, status: Status) -> Total[ResultT]:
+        self._busy.clear()
         for k in range(self._count):
             if k not in self._parts:
                 self._complete(k, status)
         return total(self._in_order())
+
+    def snapshot(self) -> list[Any]:
+        """Of each problem; None for those not begun.
+
+        Those at work in threads cannot be looked at: of them what they had after the turn that the last call fell into.
+        """
+        self._wanted = set(self._busy)
+        for k in list(self._solvers):
+            if k not in self._busy:
+                self._look(k)
+        done = {k: part.snapshot() for k, part in list(self._parts.items())}  # type: ignore[attr-defined]
+        return [done[k] if k in done else self._seen.get(k) for k in range(self._count)]
+
+    def _look(self, k: int) -> None:
+        if k in self._solvers:
+            self._seen[k] = self._solvers[k].snapshot()  # type: ignore[attr-defined]
 
     # ---- in which order ------------------------------------------------------------------------------------------
 
@@ -116,12 +136,17 @@ class Several(Generic[ResultT]):
                         k = waiting.popleft()
                         rest = -(-(len(waiting) + 1) // self._workers)
                         self._start(k, 1 if self._take_turns else rest)
+                        self._busy.add(k)
                         running[pool.submit(self._whole_turn, k, stop)] = k
                     oldest = next(iter(running))
                     wait([oldest] if self._ordered else running, PAUSE, FIRST_COMPLETED)
                     done = [future for future in running if future.done() and (not self._ordered or future is oldest)]
                     for future in done:
-                        self._queue(running.pop(future), waiting)
+                        k = running.pop(future)
+                        self._busy.discard(k)
+                        if k in self._wanted:
+                            self._look(k)
+                        self._queue(k, waiting)
                         yield future.result()
                     if not done:
                         yield None

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import maxmargin
 from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
-from maxmargin.models.container import VERSION
+from maxmargin.data.container import VERSION
 
 MODELS = {
     "SVC": SVC(C=10, warm_start=True, class_weight={"b": 2.0}),

@@ -1,4 +1,4 @@
-"""The bytes of a model file: a fixed head, a JSON header, plain arrays. docs/models.md has the layout byte by byte.
+"""The bytes of model files and checkpoints: a fixed head, a JSON header, plain arrays. Byte by byte: docs/models.md.
 
     head      64 bytes: magic, version, lengths, SHA-256 of everything else
     header    JSON, padded with spaces to a multiple of 64 bytes; its "arrays" lists [dtype, shape] of each array
@@ -41,8 +41,10 @@ class ModelFileError(ValueError):
     """A file that is not a model, or is damaged, or does not make sense."""
 
 
-def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: list[NDArray[Any]]) -> None:
-    """Write header and arrays; the file appears complete or not at all."""
+def write(
+    path: str | os.PathLike[str], header: dict[str, Any], arrays: list[NDArray[Any]], durable: bool = False
+) -> None:
+    """Write header and arrays; the file appears complete or not at all (`durable`: even if power fails)."""
     stored = [_little(array) for array in arrays]
     table = [[_spelled(array.dtype), list(array.shape)] for array in stored]
     text = json.dumps({**header, "arrays": table}, ensure_ascii=True, allow_nan=False).encode()
@@ -55,7 +57,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: list[NDA
     digest = hashlib.sha256(head)
     for piece in pieces:
         digest.update(piece)
-    with replacing(path) as file:
+    with replacing(path, durable) as file:
         file.write(head + digest.digest())
         for piece in pieces:
             file.write(piece)
@@ -113,7 +115,7 @@ def _checked_head(file: BinaryIO, size: int, name: Path) -> tuple[int, int]:
     """(version, bytes of the header) of a file that has its right length and checksum."""
     head = file.read(HEAD.size)
     if head[: len(MAGIC)] != MAGIC:
-        raise ModelFileError(f"{name} is not a model file of maxmargin")
+        raise ModelFileError(f"{name} is not a model or checkpoint of maxmargin")
     if len(head) < HEAD.size:
         raise ModelFileError(f"{name} is truncated: it has {size} bytes, the head alone {HEAD.size}")
     _, version, zero, length, written, digest = HEAD.unpack(head)
