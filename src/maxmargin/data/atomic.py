@@ -16,8 +16,9 @@ from typing import BinaryIO
 def replacing(path: str | os.PathLike[str], durable: bool = False) -> Iterator[BinaryIO]:
     """A binary file to write; it takes the place of `path` when the block ends, and vanishes when the block raises.
 
-    `durable`: not before its bytes are on the disk, so that a loss of power leaves one or the other. It is made beside its target, so that the last step is a rename on one file system. A link stays a link, a file
-    keeps its permissions, and what is no plain file (a terminal, a pipe) is written to directly.
+    It is made beside its target, so that the last step is a rename on one file system. A link stays a link, a file
+    keeps its permissions, and what is no plain file (a terminal, a pipe) is written to directly. `durable`: its bytes are
+    on the disk before it takes its place, so that a loss of power leaves the old file or the new one.
     """
     target = Path(os.path.realpath(path))
     there = target.exists()

@@ -138,7 +138,8 @@ class Level:
 
     def snapshot(self) -> list[FloatArray]:
         """alpha of each problem: where the level began, and where its solved subproblems ended."""
-        alphas = [np.zeros(q.qp.n_variables) for q in self.problems] if self.begin is None else [a.copy() for a in self.begin]
+        begin = self.begin or [np.zeros(problem.qp.n_variables) for problem in self.problems]
+        alphas = [alpha.copy() for alpha in begin]
         reached = [(piece.problem, piece.samples, piece.result.alpha) for piece in self.pieces]
         if self._alone is not None:
             task, solving = self._alone

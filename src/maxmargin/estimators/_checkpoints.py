@@ -41,8 +41,8 @@ EVERY = 60.0  # seconds
 SAME = 1e-12  # relative difference of numbers that another order of sums explains (gamma="scale")
 # What tells two fits apart, beside samples, kernel and class weights. The others only say how a solution is found.
 NAMES = (
-    "C", "nu", "epsilon", "penalty", "loss", "fit_intercept", "intercept_scaling", "multi_class", "k", "levels", "stop_level",
-    "early", "sample_size",
+    "C", "nu", "epsilon", "penalty", "loss", "fit_intercept", "intercept_scaling", "multi_class", "k", "levels",
+    "stop_level", "early", "sample_size",
 )  # fmt: skip
 
 
@@ -86,7 +86,7 @@ class Checkpoint:
 
     def _read(self, path: Path) -> Any:
         if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-            raise ValueError(f"checkpoint={str(path)!r} cannot be written: a folder, or its folder is not there or not writable")
+            raise ValueError(f"checkpoint={str(path)!r} is a folder, or its folder is not there or not writable")
         try:
             _, header, arrays = read(path)
             if header.get("format") != FORMAT:
@@ -104,8 +104,8 @@ class Checkpoint:
             return None
         if differs:
             raise ValueError(
-                f"checkpoint={str(path)!r} is of another fit, which is not done: {'; '.join(differs)}. Give another path, or "
-                "delete the file if that fit is given up"
+                f"checkpoint={str(path)!r} is of another fit, which is not done: {'; '.join(differs)}. Give another path, "
+                "or delete the file if that fit is given up"
             )
         self._spent = seconds
         return state
@@ -162,7 +162,7 @@ def _differences(then: Any, now: dict[str, Any]) -> list[str]:
     if not isinstance(then, dict) or then.get("machine") != now["machine"]:
         other = then.get("machine") if isinstance(then, dict) else then
         return [f"it is of {other!r:.40}, this is {now['machine']}"]
-    out = []
+    out: list[str] = []
     for name in now:
         if _same(then.get(name), now[name]) or (out and name in ("labels", "sample_weight")):
             continue

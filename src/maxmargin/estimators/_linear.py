@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,7 +27,9 @@ from maxmargin.estimators._base import (
     check_number,
     check_seed,
 )
+from maxmargin.estimators._checkpoints import Checkpoint, check_checkpoint
 from maxmargin.estimators._labelled import Labelled
+from maxmargin.estimators._linear_state import Past, States
 from maxmargin.linear import SOLVERS, Extent, LinearProblem, LinearResult, OneVsRest, drive, intercept_of
 from maxmargin.linear.over_ranks import extent_of_all
 from maxmargin.runtime import Comm, Control, Result, Status, thread_count
@@ -35,15 +37,6 @@ from maxmargin.runtime.comm import ALONE
 
 SMALL = 500  # rows up to which equal samples are merged: there it costs nothing and makes weights exact to the bit
 NOTHING = np.empty(0)
-
-
-class Past(NamedTuple):
-    """What an earlier fit leaves for one problem: its cuts, if they are of the same samples; its point; its duals."""
-
-    cuts: Any = None
-    start: Any = None
-    duals: Any = None
-
 
 Memory = dict[int, Past]
 L = TypeVar("L", bound="LinearMachine")
@@ -60,17 +53,30 @@ class LinearMachine(Machine):
     warm_start: bool
     n_jobs: int | None
     random_state: Any
+    checkpoint: str | os.PathLike[str] | None
+    checkpoint_every: float
     coef_: Any  # an array, or after sparsify a CSR matrix
     intercept_: FloatArray
     _problem_type: Any = LinearProblem
 
     def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
         samples = self._data(data)
-        result = self._driven(samples, self._recall(samples), control)
+        memory, control = self._gone_on(data, samples, control)
+        result = self._driven(samples, memory, control)
         attributes = self._attributes(result, samples)
         if self.warm_start and result.cuts:
             attributes["_memory"] = (self._fingerprint(samples), result.cuts)
         return result, attributes
+
+    def _gone_on(self, data: Labelled, samples: Samples, control: Control) -> tuple[Memory, Control]:
+        """Where to begin, at a checkpoint or from the last fit, and the run with checkpoints if they are asked for."""
+        if self.checkpoint is None:
+            return self._recall(samples), control
+        checkpoint = Checkpoint.opened(self, data, thread_count(self.n_jobs))
+        count = len(data.classes)
+        states = States(self, samples, count if count > 2 else 1, self._joint and count > 2)
+        kept = checkpoint.recalled(states.restored)
+        return self._recall(samples) if kept is None else kept, checkpoint.watched(control, states.stored)
 
     def _driven(self, data: Samples, memory: Memory, control: Control) -> LinearResult:
         solver = self._solver(data, memory)
@@ -85,6 +91,8 @@ class LinearMachine(Machine):
         certificate. `max_time` and `max_iter` are limits per C. After Ctrl-C the models fitted so far are
         returned, those of the smallest Cs; the last of them is the best one reached for its C.
         """
+        if self.checkpoint is not None:
+            raise ValueError(f"checkpoint={self.checkpoint!r} is of one fit, and a path has many: leave it out")
         strengths = [float(c) for c in Cs]
         if not strengths:
             raise ValueError("Cs is empty: give at least one value of C")
@@ -133,6 +141,7 @@ class LinearMachine(Machine):
         check_flags(self, "fit_intercept", "warm_start")
         check_choice("solver", self.solver, SOLVERS)
         check_seed(self.random_state)
+        check_checkpoint(self)
         check_number("intercept_scaling", self.intercept_scaling, low=0, optional=True,
                      remedy="the size of the constant feature, or None for a free intercept")
 
@@ -150,6 +159,11 @@ class LinearMachine(Machine):
     def _kind(self) -> tuple[Any, ...]:
         """Parameters of its own that cuts depend on."""
         raise NotImplementedError
+
+    @property
+    def _joint(self) -> bool:
+        """Whether all classes are one problem."""
+        return False
 
     @property
     def _free(self) -> bool:
@@ -186,11 +200,24 @@ class LinearMachine(Machine):
             return {}
         key, cuts = getattr(self, "_memory", None) or ("", [])
         same = bool(key) and key == self._fingerprint(data)
+        points = self._points(coef, self.intercept_, data)
+        return {k: Past(*past) for k, past in enumerate(zip_longest(cuts if same else [], points))}
+
+    def _points(self, coef: FloatArray, intercept: FloatArray, data: Samples) -> FloatArray:
+        """Weights as the solvers have them, a row per vector: in coordinates around `centre`, the intercept's last."""
         points = coef
         if self.fit_intercept:
             shift = 0.0 if data.centre is None else coef @ data.centre
-            points = np.hstack([coef, ((self.intercept_ + shift - data.level) / self._scaling)[:, None]])
-        return {k: Past(*past) for k, past in enumerate(zip_longest(cuts if same else [], points.astype(np.float64)))}
+            points = np.hstack([coef, ((intercept + shift - data.level) / self._scaling)[:, None]])
+        return points.astype(np.float64)
+
+    def _published(self, weights: FloatArray, data: Samples) -> tuple[FloatArray, FloatArray]:
+        """The way back: coefficients and intercepts."""
+        coef = np.ascontiguousarray(weights[:, : data.X.shape[1]])
+        intercept = weights[:, -1] * self._scaling if self.fit_intercept else np.zeros(len(weights))
+        if data.centre is not None or data.level:
+            intercept = np.array([intercept_of(w, data.centre, self._scaling, data.level) for w in weights])
+        return coef, np.ascontiguousarray(intercept)
 
     def _fingerprint(self, data: Samples) -> str:
         """Cuts may be reused only where all that they depend on is the same: loss, intercept, samples, targets, weights.
@@ -207,12 +234,8 @@ class LinearMachine(Machine):
 
     def _attributes(self, result: LinearResult, data: Samples) -> dict[str, Any]:
         """Fitted attributes that are a linear machine's own."""
-        weights = np.atleast_2d(result.w)
-        coef = np.ascontiguousarray(weights[:, : data.X.shape[1]])
-        intercept = weights[:, -1] * self._scaling if self.fit_intercept else np.zeros(len(weights))
-        if data.centre is not None or data.level:
-            intercept = np.array([intercept_of(w, data.centre, self._scaling, data.level) for w in weights])
-        return {"coef_": coef, "intercept_": np.ascontiguousarray(intercept), "lower_bound_": result.lower}
+        coef, intercept = self._published(np.atleast_2d(result.w), data)
+        return {"coef_": coef, "intercept_": intercept, "lower_bound_": result.lower}
 
     def sparsify(self: L) -> L:
         """Keep `coef_` as a sparse matrix, which pays where most of it is 0 (penalty="l1"); predictions stay the same."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -16,9 +17,11 @@ from maxmargin.estimators._base import (
     check_choice,
     check_number,
 )
+from maxmargin.estimators._checkpoints import EVERY
 from maxmargin.estimators._constraints import CLASSES, EPSILON, LINEAR, Constraints
 from maxmargin.estimators._labelled import Labelled
-from maxmargin.estimators._linear import LinearMachine, Memory, Past, Samples
+from maxmargin.estimators._linear import LinearMachine, Memory, Samples
+from maxmargin.estimators._linear_state import Past
 from maxmargin.linear import CrammerSinger, LinearProblem, LinearResult, OneNorm, OneVsRest, Scaled, make
 from maxmargin.runtime import Comm, thread_count
 from maxmargin.runtime.comm import ALONE
@@ -80,6 +83,8 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         side, which changes no result.
     callback : callable or None, default=None
         Called with a dict after each turn; a true return value stops the fit.
+    checkpoint, checkpoint_every
+        As in `maxmargin.SVC`. `path` has none.
 
     Attributes
     ----------
@@ -133,6 +138,8 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         max_time: float | None = None,
         n_jobs: int | None = None,
         callback: Callable[[dict[str, float]], Any] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = EVERY,
     ) -> None:
         self.penalty = penalty
         self.loss = loss
@@ -151,6 +158,8 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         self.max_time = max_time
         self.n_jobs = n_jobs
         self.callback = callback
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def decision_function(self, X: Any) -> FloatArray:
         """⟨x, w⟩ + b: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
@@ -217,7 +226,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         seed = self._seed
         joint = self._joint
         if count > 2 and joint:
-            points = [past.start for past in memory.values()]
+            points = [past.start for past in memory.values() if past.start is not None]
             return CrammerSinger(
                 self._problem(data, 0), data.target, count, self.tol, seed=seed, known=memory.get(0, Past()).cuts,
                 start=np.concatenate(points) if points else None,
@@ -234,8 +243,9 @@ class LinearSVC(ClassifierMixin, LinearMachine):
             if self.penalty == "l1" and not joint:
                 return OneNorm(problem, self.tol, seed=seed, start=past.start)
             return make(
-                problem, self.tol, self.solver, seed=seed, known=past.cuts, start=past.start, duals=past.duals
-            )
+                problem, self.tol, self.solver, seed=seed, known=past.cuts, start=past.start, duals=past.duals,
+                rounding=past.rounding,
+            )  # fmt: skip
 
         if count == 2:
             return Scaled(build(0), 0.5) if joint else build(0)
@@ -284,6 +294,8 @@ class LinearSVR(RegressorMixin, LinearMachine):
         Threads; None or -1 for all cores.
     callback : callable or None, default=None
         Called with a dict after each turn; a true return value stops the fit.
+    checkpoint, checkpoint_every
+        As in `maxmargin.SVC`. `path` has none.
 
     Attributes
     ----------
@@ -328,6 +340,8 @@ class LinearSVR(RegressorMixin, LinearMachine):
         max_time: float | None = None,
         n_jobs: int | None = None,
         callback: Callable[[dict[str, float]], Any] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = EVERY,
     ) -> None:
         self.epsilon = epsilon
         self.tol = tol
@@ -344,6 +358,8 @@ class LinearSVR(RegressorMixin, LinearMachine):
         self.max_time = max_time
         self.n_jobs = n_jobs
         self.callback = callback
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def predict(self, X: Any) -> FloatArray:
         """⟨x, w⟩ + b"""
@@ -387,7 +403,10 @@ class LinearSVR(RegressorMixin, LinearMachine):
         )
         past = memory.get(0, Past())
         start = None if past.start is None else past.start / unit
-        solver = make(problem, self.tol, self.solver, seed=self._seed, known=past.cuts, start=start, duals=past.duals)
+        solver = make(
+            problem, self.tol, self.solver, seed=self._seed, known=past.cuts, start=start, duals=past.duals,
+            rounding=past.rounding,
+        )  # fmt: skip
         return Scaled(solver, unit * unit, unit)
 
     def _attributes(self, result: LinearResult, data: Samples) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Linear machines with a certificate (seed: Franc & Sonnenburg 2008): cutting planes, Newton steps, dual descent."""
 
-from maxmargin.linear.certified import LinearResult
+from maxmargin.linear.bundle import Cuts
+from maxmargin.linear.certified import Known, LinearResult
 from maxmargin.linear.multiclass import CrammerSinger
 from maxmargin.linear.one_norm import OneNorm
 from maxmargin.linear.one_vs_rest import OneVsRest
@@ -9,6 +10,6 @@ from maxmargin.linear.scaled import Scaled
 from maxmargin.linear.solver import SOLVERS, choose, drive, make, solve
 
 __all__ = [
-    "SOLVERS", "CrammerSinger", "Extent", "LinearProblem", "LinearResult", "OneNorm", "OneVsRest", "Scaled", "choose",
-    "drive", "intercept_of", "make", "solve",
+    "SOLVERS", "CrammerSinger", "Cuts", "Extent", "Known", "LinearProblem", "LinearResult", "OneNorm", "OneVsRest",
+    "Scaled", "choose", "drive", "intercept_of", "make", "solve",
 ]

@@ -53,8 +53,14 @@ class Bundle:
             self._idle[:t] = known.idle
             self.solve()
 
-    def kept(self) -> Cuts:
-        """A copy of the cuts."""
+    def kept(self, one_more: Cut | None = None) -> Cuts:
+        """A copy of the cuts, and of another."""
+        if one_more is not None:
+            count = self.count
+            self.add(one_more)
+            cuts = self.kept()
+            self.count = count
+            return cuts
         t = self.count
         return Cuts(
             self._cuts[:t].copy(), self._numbers[:, :t].copy(), self._gram[:t, :t].copy(), self._idle[:t].copy()

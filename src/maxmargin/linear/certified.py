@@ -29,6 +29,21 @@ class LinearResult(Result):
     cuts: list[Cuts] = field(default_factory=list)  # of each problem
     duals: list[FloatArray | None] = field(default_factory=list)  # of each problem, for a fit to some of its samples
 
+    def snapshot(self) -> Known:
+        """As that of its solver."""
+        duals = self.duals[0] if self.duals and self.w.ndim == 1 else None  # of a joint problem they are none
+        return Known(self.w.ravel(), self.cuts[0] if self.cuts else None, duals)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What one problem's solver has reached, for another run: its best point, and what that is proven by."""
+
+    w: FloatArray | None = None
+    cuts: Cuts | None = None
+    duals: FloatArray | None = None  # per unit of C
+    rounding: float | None = None  # h of Newton's method
+
 
 class Clock:
     """Seconds per phase, as in the paper's Table 4."""
@@ -266,6 +281,12 @@ class Certified:
         if self._best_cut is not None:
             self.bundle.add(self._best_cut)
             self._best_cut = None
+
+    def snapshot(self) -> Known:
+        """The best point and the cuts, among them the one that gave the bound."""
+        best = self._unjudged if self._unjudged is not None else self.best.w
+        duals = self.duals() if self._unjudged is None else self.given
+        return Known(best, self.bundle.kept(self._best_cut), None if duals is None else duals.copy())
 
     def result(self, status: Status) -> LinearResult:
         """Of the best point, judged as it is published, whatever stopped the run."""

@@ -13,13 +13,14 @@ number of threads.
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin.linear.bundle import Cuts
-from maxmargin.linear.certified import FAR, LinearResult
+from maxmargin.linear.certified import FAR, Known, LinearResult
 from maxmargin.linear.joint_descent import JointDescent
 from maxmargin.linear.joint_problem import JointProblem
 from maxmargin.linear.ocas import Ocas
@@ -104,6 +105,9 @@ class CrammerSinger(Ocas):
         self._behind, self._own_gap = self._behind + 1 if late else 0, gap
         if self._behind >= PATIENCE:
             self._descent = None
+
+    def snapshot(self) -> Known:
+        return replace(super().snapshot(), duals=None)  # those of a cut here, not of the problem
 
     def result(self, status: Status) -> LinearResult:
         result = super().result(status)

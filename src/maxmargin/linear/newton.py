@@ -24,12 +24,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator
+from dataclasses import replace
 
 import numpy as np
 
 from maxmargin import _core
 from maxmargin.linear import line_search
 from maxmargin.linear.bundle import Cuts
+from maxmargin.linear.certified import Known
 from maxmargin.linear.descent import Descent
 from maxmargin.linear.direction import Directions
 from maxmargin.linear.problem import Duals, LinearProblem, Sum
@@ -50,10 +52,12 @@ class Newton(Descent):
 
     def __init__(
         self, problem: LinearProblem, tol: float, *, start: FloatArray | None = None, seed: int = 0,
-        rough: bool = False, known: Cuts | None = None, patience: float = np.inf,
+        rough: bool = False, known: Cuts | None = None, patience: float = np.inf, rounding: float | None = None,
     ) -> None:
         super().__init__(problem, tol, seed=seed, known=known, start=start, patience=patience)
         self.h = START if problem.loss == "hinge" else 0.0
+        if rounding is not None:
+            self.h = min(self.h, rounding)
         self.rough = rough
         self._random = np.random.default_rng(seed)
         self._penalty = np.ones(problem.size)
@@ -138,6 +142,9 @@ class Newton(Descent):
 
     def duals(self) -> FloatArray | None:
         return self._alpha if self._dual is None else super().duals()
+
+    def snapshot(self) -> Known:
+        return replace(super().snapshot(), rounding=self.h)
 
     def _sample(self) -> Generator[None, None, None]:
         """Start at the rough solution for a random part of the rows, when that is much cheaper than the whole."""

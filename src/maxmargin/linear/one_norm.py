@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin.data.matrix import as_matrix
-from maxmargin.linear.certified import Clock, LinearResult
+from maxmargin.linear.certified import Clock, Known, LinearResult
 from maxmargin.linear.problem import NOTHING, LinearProblem
 from maxmargin.linear.rounding import UNIT, FloatArray, gamma
 from maxmargin.problem.certificates import CertificateError
@@ -171,6 +171,9 @@ class OneNorm:
         if self.objective - self.lower < -self.doubt:
             raise CertificateError(self.lower, self.objective)
         self.lower = min(self.lower, self.objective)
+
+    def snapshot(self) -> Known:
+        return Known(self.best)
 
     def result(self, status: Status) -> LinearResult:
         for _ in self._settle():

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
-from maxmargin.linear.certified import LinearResult
+from maxmargin.linear.certified import Known, LinearResult
 from maxmargin.runtime import Progress, Several, Solver, Status, Turn
 
 
@@ -32,6 +32,9 @@ class OneVsRest:
 
     def progress(self) -> Progress:
         return self._several.progress()
+
+    def snapshot(self) -> list[Known | None]:
+        return self._several.snapshot()
 
     def result(self, status: Status) -> LinearResult:
         whole = self._several.result(status)

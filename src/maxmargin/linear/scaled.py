@@ -6,7 +6,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
-from maxmargin.linear.certified import LinearResult, relayed
+from maxmargin.linear.certified import Known, LinearResult, relayed
 from maxmargin.runtime import Status, Turn
 
 
@@ -36,3 +36,7 @@ class Scaled:
         )
         result.w = self._weights * result.w
         return result
+
+    def snapshot(self) -> Known:
+        known: Known = self._solver.snapshot()
+        return replace(known, w=None if known.w is None else self._weights * known.w)

@@ -43,18 +43,21 @@ def choose(problem: LinearProblem) -> str:
 
 def make(
     problem: LinearProblem, tol: float, solver: str = "auto", *, seed: int = 0, known: Cuts | None = None,
-    start: FloatArray | None = None, duals: FloatArray | None = None,
+    start: FloatArray | None = None, duals: FloatArray | None = None, rounding: float | None = None,
 ) -> Any:
     """The solver object.
 
     `known`: cuts of an earlier fit on the same rows; `start`: a point to start from; `duals`: of an earlier fit to some
-    of the rows, which "descent" begins with and cutting planes have as a cut ("newton" makes its own of the point).
+    of the rows, which "descent" begins with and cutting planes have as a cut ("newton" makes its own of the point);
+    `rounding`: the h at which "newton" was there.
     """
     name, patience = (choose(problem), PATIENCE) if solver == "auto" else (solver, float("inf"))
     kinds: dict[str, Callable[[], Certified]] = {
         "ocas": lambda: Ocas(problem, tol, known=known, start=start, duals=duals),
         "cpa": lambda: Ocas(problem, tol, optimised=False, known=known, start=start, duals=duals),
-        "newton": lambda: Newton(problem, tol, seed=seed, known=known, start=start, patience=patience),
+        "newton": lambda: Newton(
+            problem, tol, seed=seed, known=known, start=start, patience=patience, rounding=rounding
+        ),
         "descent": lambda: Descent(problem, tol, seed=seed, known=known, start=start, patience=patience, duals=duals),
     }
     return kinds[name]()

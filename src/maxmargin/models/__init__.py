@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from maxmargin.data.container import MAGIC, ModelFileError
 from maxmargin.estimators._base import check_choice
 from maxmargin.models import liblinear, libsvm, native
-from maxmargin.data.container import MAGIC, ModelFileError
 
 __all__ = ["ModelFileError", "load", "save"]
 

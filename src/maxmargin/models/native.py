@@ -8,8 +8,8 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.estimators._base import VERSION
 from maxmargin.data.container import ModelFileError, read, write
+from maxmargin.estimators._base import VERSION
 from maxmargin.models.schema import MACHINES
 from maxmargin.models.values import Decoder, Encoder
 

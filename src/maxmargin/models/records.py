@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from maxmargin.budget.model import Options
+from maxmargin.data.container import ModelFileError
 from maxmargin.divide.clustering import Centers
 from maxmargin.divide.early import Committee, Router
 from maxmargin.linear.bundle import Cuts
-from maxmargin.data.container import ModelFileError
 from maxmargin.problem.kernels import Kernel
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH
 from maxmargin.budget.merging import LARGEST_GRID, TABLES
 from maxmargin.budget.model import Options
+from maxmargin.data.container import ModelFileError
 from maxmargin.divide.clustering import Centers
 from maxmargin.divide.early import Committee, Router
 from maxmargin.estimators.budget import BudgetSVC
@@ -28,7 +29,6 @@ from maxmargin.estimators.svc import SVC, NuSVC
 from maxmargin.estimators.svr import SVR, NuSVR
 from maxmargin.linear.bundle import Cuts
 from maxmargin.models.checks import FLOATS, INTEGERS, PRECISIONS, Check
-from maxmargin.data.container import ModelFileError
 from maxmargin.problem.kernels import NAMES, Kernel
 
 # ---- the report: the same for all ----------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.data.atomic import replacing
-from maxmargin.estimators._base import check_number
 from maxmargin.data.container import ModelFileError
+from maxmargin.estimators._base import check_number
 
 FloatArray = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from maxmargin.runtime.threads import blas_threads, thread_count
 from maxmargin.runtime.together import agree, or_all_fail, together
 
 __all__ = [
-    "NEVER", "Checkpoints", "Comm", "Control", "Deadline", "Mpi", "Progress", "RankError", "Result", "Serial", "Several", "Solver",
-    "Status", "Threads", "Total", "Turn", "agree", "as_comm", "blas_threads", "deferred_interrupt", "or_all_fail", "run",
-    "settled", "steps", "thread_count", "together", "total",
+    "NEVER", "Checkpoints", "Comm", "Control", "Deadline", "Mpi", "Progress", "RankError", "Result", "Serial", "Several",
+    "Solver", "Status", "Threads", "Total", "Turn", "agree", "as_comm", "blas_threads", "deferred_interrupt", "or_all_fail",
+    "run", "settled", "steps", "thread_count", "together", "total",
 ]  # fmt: skip

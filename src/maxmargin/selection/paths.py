@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from maxmargin.estimators._labelled import Labelled, class_weights, encoded_classes
-from maxmargin.estimators._linear import SMALL, Memory, Past, Samples, remembered
+from maxmargin.estimators._linear import SMALL, Memory, Samples, remembered
+from maxmargin.estimators._linear_state import Past
 from maxmargin.linear import LinearResult
 from maxmargin.runtime import Control, Deadline
 from maxmargin.selection.board import Board, Outcome
