@@ -5,8 +5,8 @@ The checks themselves are in each machine's `_check_parameters`: their errors na
 
 from __future__ import annotations
 
-import os
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 from sklearn.utils._param_validation import Interval, Options, StrOptions
@@ -37,7 +37,7 @@ RUN: Constraints = {
     "callback": [callable, None],
 }
 CHECKPOINT: Constraints = {
-    "checkpoint": [str, os.PathLike, None],
+    "checkpoint": [str, Path, None],
     "checkpoint_every": [Interval(Real, 0, None, closed="left")],
 }
 KERNEL: Constraints = RUN | CHECKPOINT | {

@@ -57,6 +57,7 @@ class Stages:
         levels = table[table["stage"] == "level"]["level"].tolist()
         every = {len(alphas) for alphas, there in ((finished, level > 0), (begun, stage != "")) if there}
         good = table.dtype == TABLE and every <= {len(self._chosen)} and stage in ("", "level", "refine", "whole")
+        good = good and (level == 0 or len(ids) > 0)
         if not good or level not in (0, *levels) or not ((ids >= 0) & (ids < len(self._order.rank))).all():
             raise ValueError("it does not hold what its own description says")
         return Kept(int(state["seed"]), table, level, self._order.samples(ids), finished, stage, begun)
