@@ -1,7 +1,7 @@
 """Fits that are killed with -9, for test_checkpoints.py: python killed.py FOLDER
 
-One process per fit, forked before any thread runs. Each kills itself at its moment: after a turn, or in the middle of writing
-its n-th checkpoint, when half of the bytes are in the temporary file. Prints a line per fit that did not die so.
+One process per fit, forked before any thread runs. Each kills itself at its moment: after a turn, or in the middle of
+writing its n-th checkpoint, when half of the bytes are in the temporary file. Prints a line per fit that did not die so.
 """
 
 from __future__ import annotations
