@@ -323,3 +323,73 @@ def test_a_report(maxmargin, folder) -> None:
 def test_reports_of_all_engines(maxmargin, folder, options) -> None:
     assert maxmargin("train", *options.split(), "--report", "page.html", "train.svm", "m").code == 0
     assert "What is proven" in (folder / "page.html").read_text(encoding="utf-8")
+
+
+# ---- checkpoints, and files larger than memory ----------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no SIGKILL")
+def test_a_killed_command_goes_on_where_it_was(maxmargin, folder) -> None:
+    kept = ["--checkpoint", "run.ckpt", "--checkpoint-every", "0"]
+    words = ["train", "-c", "1000", "-e", "1e-7", *kept, "train.svm", "m.mxm"]
+    code = (
+        "import os, signal, sys, maxmargin.cli\n"
+        "from maxmargin.runtime import checkpoints\n"
+        "put = checkpoints.Checkpoints.put\n"
+        "def killed(self, solver, done):\n"
+        "    put(self, solver, False)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "checkpoints.Checkpoints.put = killed\n"
+        "sys.exit(maxmargin.cli.main(sys.argv[1:]))\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=300)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert (folder / "run.ckpt").exists() and not (folder / "m.mxm").exists()
+    refused = maxmargin(*["2" if word == "1000" else word for word in words])
+    assert refused.code == 2 and "is of another fit" in refused.err and "C was 1000.0 and is 2.0" in refused.err
+    done = maxmargin(*words)
+    assert done.code == 0 and not (folder / "run.ckpt").exists()
+    model, whole = mm.load("m.mxm"), mm.SVC(C=1000, gamma=0.25, tol=1e-7)
+    X, y = data.load("train.svm")
+    assert model.checkpoint is None
+    assert model.objective_ == pytest.approx(whole.fit(X, y.astype(int)).objective_, rel=1e-7)
+
+
+def test_a_fit_that_time_ended_leaves_its_checkpoint(maxmargin, folder) -> None:
+    words = ["-c", "1000", "--engine", "linear", "-t", "0", "--checkpoint", "a.ckpt", "train.svm"]
+    done = maxmargin("train", "--max-iter", 1, *words)
+    assert done.code == 1 and (folder / "a.ckpt").exists()
+    assert maxmargin("train", *words).code == 0
+    assert not (folder / "a.ckpt").exists()
+
+
+def test_checkpoints_where_there_are_none(maxmargin) -> None:
+    done = maxmargin("train", "--engine", "budget", "--checkpoint", "a.ckpt", "train.svm")
+    assert done.code == 2 and "--checkpoint has no meaning for BudgetSVC" in done.err
+    done = maxmargin("train", "--checkpoint-every", 3, "train.svm")
+    assert done.code == 2 and "give both" in done.err
+
+
+@pytest.mark.parametrize("options", ["-t 0", "-t 0 -s 3", "--engine linear -t 0 -c 3"])
+def test_a_file_larger_than_memory_gives_the_same_linear_model(maxmargin, folder, options) -> None:
+    words = options.split()
+    assert maxmargin("train", *words, "train.svm", "memory.mxm").code == 0
+    done = maxmargin("train", *words, "--memory", 0.001, "--cache", ".", "train.svm", "disk.mxm")
+    assert done.code == 0 and "read from a cache on disk" in done.err
+    assert (folder / "train.svm.cache").is_dir()
+    one, other = mm.load("memory.mxm"), mm.load("disk.mxm")
+    assert (one.coef_ == other.coef_).all() and one.objective_ == other.objective_
+
+
+def test_a_file_larger_than_memory_streams_through_the_budget(maxmargin, folder) -> None:
+    done = maxmargin("train", "--engine", "budget", "--memory", 0.001, "--cache", ".", "--seed", 0, "train.svm", "b.mxm")
+    assert done.code == 0 and "read from a cache on disk" in done.err
+    X, y = data.load("test.svm", n_features=4)
+    assert (mm.load("b.mxm").predict(X) == y).mean() > 0.8
+
+
+def test_files_that_fit_and_engines_that_need_all_rows_stay_in_memory(maxmargin, folder) -> None:
+    for words in (["-t", "0"], ["--memory", "0.001"], ["-t", "0", "--memory", "100"]):
+        done = maxmargin("train", *words, "train.svm", "m.mxm")
+        assert done.code == 0 and "cache on disk" not in done.err
+    assert not (folder / "train.svm.cache").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from maxmargin.cli.console import INTERRUPTED, Console, code_of
 from maxmargin.cli.scores import cross_validated, judged
 from maxmargin.runtime import deferred_interrupt
 
+Load = Callable[[argparse.Namespace, str], samples.Samples]
 EXAMPLES = (
     ("maxmargin cv -c 10 -g 0.5 train.svm", "five folds"),
     ("maxmargin cv -v 10 -t 0 --json train.svm", "ten folds of a linear machine, with the score of each"),
@@ -26,9 +28,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     samples.add_options(parser)
 
 
-def read(args: argparse.Namespace) -> samples.Samples:
-    """The samples, with the labels that the machine needs."""
-    found = (samples.load_gram if args.kernel == "precomputed" else samples.load)(args, args.data)
+def read(args: argparse.Namespace, load: Load | None = None) -> samples.Samples:
+    """The samples, with the labels that the machine needs; `load` gets them in another way."""
+    found = (load or (samples.load_gram if args.kernel == "precomputed" else samples.load))(args, args.data)
     check_labels(args, found)
     return found
 

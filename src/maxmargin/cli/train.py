@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 import maxmargin
-from maxmargin.cli import cv, engines, samples
+from maxmargin.cli import cv, engines, larger, samples
 from maxmargin.cli.console import Console, code_of
 from maxmargin.estimators._summary import relative_gap
-from maxmargin.runtime import deferred_interrupt
+from maxmargin.runtime import Status, deferred_interrupt
 
 FEW_ROWS = 2000  # whose certificate plain NumPy computes in seconds
 
@@ -26,6 +26,7 @@ EXAMPLES = (
     ("maxmargin train -c 10 --report report.html train.svm model.mxm", "and a page to look at"),
     ("maxmargin train -s 3 -c 10 --label price prices.csv prices.mxm", "regression from a table"),
     ("maxmargin train -s 0 -t 2 -c 10 -w1 2 -w-1 1 -q --format libsvm train.svm for-svm-predict.model", "for svm-predict"),
+    ("maxmargin train -c 10 --checkpoint run.ckpt train.svm model.mxm", "killed, the same command goes on where it was"),
     ("maxmargin train -v 5 -c 10 train.svm", "five-fold cross-validation, no model"),
 )
 
@@ -38,8 +39,12 @@ def add_options(parser: argparse.ArgumentParser, like_libsvm: bool = False) -> N
     parser.add_argument("--format", choices=("maxmargin", "libsvm", "liblinear"),
                         default="libsvm" if like_libsvm else "maxmargin",
                         help="of MODEL; only maxmargin's own holds status and gap (default: %(default)s)")
+    parser.add_argument("--checkpoint", metavar="FILE", help="where the state of the fit goes as it runs: killed, the same "
+                        "command goes on from there; removed when the model is written")
+    parser.add_argument("--checkpoint-every", type=float, metavar="S", help="seconds between two of them (60)")
     parser.add_argument("--report", metavar="FILE.html", help="write a page about the model and its training samples")
     samples.add_options(parser)
+    larger.add_options(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -48,16 +53,23 @@ def run(args: argparse.Namespace, console: Console) -> int:
     path = target(args)
     if args.report is not None:
         _check_target(Path(args.report), "--report")
-    found = cv.read(args)
+    large = larger.on_disk(args)
+    found = cv.read(args) if large is None else cv.read(args, larger.load)
     engine, why = engines.chosen(args, found, args.format)
+    why = why if large is None else f"{why}; {large}"
     machine = engines.built(args, engine, found, console)
     _check_format(machine, args.format, found)
+    _set_checkpoint(args, machine, engine)
     with deferred_interrupt() as interrupted:  # to the end: a model that was reached is written
         console.note(f"engine {engine} ({type(machine).__name__}): {why}")
         with console.warnings_as_notes():
-            machine.fit(found.X, found.y)
+            larger.fit(machine, found) if large is not None else machine.fit(found.X, found.y)
         machine.set_params(verbose=False)  # whoever loads it did not ask for a bar
+        if args.checkpoint is not None:
+            machine.set_params(checkpoint=None)
         maxmargin.save(machine, path, format=args.format)
+        if args.checkpoint is not None and Status(machine.status_).done:
+            Path(args.checkpoint).unlink(missing_ok=True)  # the model has it all
         if args.report is not None:
             page(args, machine, found)
         values = outcome(machine) | {"engine": engine, "reason": why, "data": found.summary(), "format": args.format}
@@ -72,6 +84,18 @@ def target(args: argparse.Namespace) -> Path:
     path = Path(args.model or f"{Path(args.data).name}.model")
     _check_target(path, "the model")
     return path
+
+
+def _set_checkpoint(args: argparse.Namespace, machine: Any, engine: str) -> None:
+    if args.checkpoint is None:
+        if args.checkpoint_every is not None:
+            raise ValueError("--checkpoint-every says how often, --checkpoint FILE where: give both")
+        return
+    if "checkpoint" not in machine.get_params(deep=False):
+        raise ValueError(f"--checkpoint has no meaning for {type(machine).__name__} (--engine {engine}): leave it out")
+    machine.set_params(checkpoint=args.checkpoint)
+    if args.checkpoint_every is not None:
+        machine.set_params(checkpoint_every=args.checkpoint_every)
 
 
 def _check_target(path: Path, what: str) -> None:
