@@ -1,6 +1,6 @@
 import sys
 
-from maxmargin.cli import main
+from maxmargin.start import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "_core.py": {"_cpu"},
 }
 # At the top: the public names and what is built on them, as a user would.
-ABOVE = {"__init__.py", "__main__.py", "demo.py", "discovery.py", "patching.py", "cli", "plots", "reports"}
+ABOVE = {"__init__.py", "__main__.py", "start.py", "demo.py", "discovery.py", "patching.py", "cli", "plots", "reports"}
 
 
 def imported_rooms(source: str, package: tuple[str, ...]) -> set[str]:
