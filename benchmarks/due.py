@@ -56,14 +56,23 @@ def minutes(experiment: Experiment, runs: Runs, sets: list[str] | None = None) -
     others = [record for name, run in runs.items() if name != experiment.name for record in run["records"]]
     total = 0.0
     for group in harness.by_data(cells, repeat, options).values():
-        known = [_seconds(cell, own) or _seconds(cell, others) or experiment.guess(cell) for cell, _ in group]
-        known = [min(time, cell.limit or experiment.time_limit) for time, (cell, _) in zip(known, group)]
+        known = []
+        for cell, _ in group:
+            time = _seconds(cell, own) or _seconds(cell, _as_large(cell, others)) or experiment.guess(cell)
+            known.append(min(time, cell.limit or experiment.time_limit))
         fits = [(t * cell.number, asked, 1.0 if cell.alone else 0.5) for t, (cell, asked) in zip(known, group)]
         for turn in range(max(asked for _, asked in group)):
             if turn and sum(fit * min(turn, asked) for fit, asked, _ in fits) > harness.TURNS_SECONDS:
                 break
             total += sum((fit + AROUND) * share for fit, asked, share in fits if asked > turn)
     return total / 60
+
+
+def _as_large(cell: Cell, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Records of other experiments on as many rows of the set: parts of it say nothing of the whole."""
+    mine = [r for r in records if r["dataset"] == cell.dataset]
+    most = max((r["rows"] for r in mine), default=0)
+    return [r for r in mine if r["rows"] == (cell.rows or most)]
 
 
 def _seconds(cell: Cell, records: list[dict[str, Any]]) -> float | None:

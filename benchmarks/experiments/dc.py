@@ -90,7 +90,8 @@ class DC(Experiment):
             known = {EARLY: 15.0, EXACT: 60.0, COLD: 40.0, "libsvm-fifth": 20.0, "cascade": 20.0}
             return known.get(cell.solver, COMPETITOR_LIMIT)
         known = {EARLY: 3.0, EXACT: 8.0, COLD: 5.0, "libsvm": 30.0, "libsvm-fifth": 3.0, "cascade": 5.0, "spsvm": 15.0}
-        return known.get(cell.solver, 60.0)
+        known |= {"lasvm": 60.0, "scikit-learn": 30.0, "sklearnex-float32": 10.0, MIRRORED: 30.0}
+        return known.get(cell.solver, COMPETITOR_LIMIT)
 
     def report(self, run: dict[str, Any]) -> str:
         same = _same_problem(run["records"])

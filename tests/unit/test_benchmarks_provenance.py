@@ -10,7 +10,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
 from benchmarks import cli, due, provenance, report
-from benchmarks.base import discover
+from benchmarks.base import Cell, Experiment, Problem, discover
 
 # Measured before records named their revision. Each must leave this list when it has been measured again, which
 # `python -m benchmarks due` plans.
@@ -135,6 +135,28 @@ def test_what_is_due_is_planned():
     assert due.table(experiments, fresh).startswith("nothing is due") and due.due(experiments, fresh) == {}
     times = [time for time, _ in due.due(experiments, RUNS).values()]
     assert times == sorted(times)
+
+
+def test_estimates_take_fits_of_the_same_size_and_the_experiments_guess_otherwise():
+    class Toy(Experiment):
+        name, title, repeat, time_limit, sets = "toy", "Toy", 1, 100.0, ("a", "b")
+
+        def cells(self, options):
+            return [Cell(name, "maxmargin", Problem("svc"), alone=True) for name in self.chosen_sets(options)]
+
+        def guess(self, cell):
+            return 115.0 if cell.dataset == "b" else 55.0
+
+    def minutes(*records, **more):
+        return round(60 * due.minutes(Toy(), {"other": {"records": list(records)}}, **more))
+
+    problem = {"C": 1.0, "gamma": 1.0, "kernel": "rbf", "tol": 1e-3, "options": {}}
+    part = {"dataset": "a", "solver": "maxmargin", "problem": problem, "status": "ok", "label": "", "rows": 9, "best": 1.0}
+    whole = part | {"rows": 90, "best": 20.0}
+    assert minutes() == 60 + 105  # the guess, but no more than the limit; five seconds beside each fit
+    assert minutes(whole | {"solver": "libsvm"}, part) == 165  # a part of the rows says nothing of all
+    assert minutes(part, whole) == 25 + 105 and minutes(part, whole, sets=["a"]) == 25
+    assert list(due.by_set(Toy(), {})) == ["a", "b"]
 
 
 def test_disturbed_fits_are_named():
