@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons
 
 from maxmargin import DCSVC, SVC, SVR, BudgetSVC, LinearSVC, OneClassSVM
-from maxmargin.estimators import _base
+from maxmargin.estimators import _base, _prediction
 
 MACHINES = [SVC(), LinearSVC(), OneClassSVM(nu=0.3), SVR(), BudgetSVC(budget=10), DCSVC(levels=1, k=2)]
 X, Y = make_moons(60, noise=0.2, random_state=0)
@@ -84,3 +84,34 @@ def test_a_fit_to_an_array_forgets_the_names_of_a_table() -> None:
     model = SVC().fit(pd.DataFrame(X, columns=list("abc")), y)
     assert list(model.feature_names_in_) == list("abc")
     assert not hasattr(model.fit(X[:, :2].copy(), y), "feature_names_in_") and model.n_features_in_ == 2
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "laplacian", "linear", "precomputed"])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("make", [SVC, SVR, OneClassSVM])
+def test_the_shortest_way_has_the_same_bits(make, kind, kernel, monkeypatch) -> None:
+    rows = X.astype(kind)
+    given = rows @ rows.T if kernel == "precomputed" else rows
+    model = make(kernel=kernel, gamma=0.7).fit(given, Y)
+    decide = getattr(model, "decision_function", model.predict)
+    short = [decide(given[:k]) for k in (1, 2, 16)] + [np.concatenate([decide(given[i : i + 1]) for i in range(20)])]
+    monkeypatch.setattr(_prediction, "FEW", 0)
+    long = [decide(given[:k]) for k in (1, 2, 16)] + [decide(given)[:20]]
+    for a, b in zip(short, long):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_shortest_way_sees_what_was_changed() -> None:
+    model = SVC(gamma=0.7).fit(X, Y)
+    before = model.decision_function(X[:1])
+    model.dual_coef_[0, 0] += 1.0
+    assert model.decision_function(X[:1]) != before
+    model.n_support_[0] += 1
+    with pytest.raises(ValueError, match="was altered"):
+        model.predict(X[:1])
+
+
+def test_rows_too_large_for_float32_are_looked_at_closer() -> None:
+    far = np.full((1, 2), 1e30, np.float32)
+    model = SVR(kernel="poly", degree=1, gamma=1e10, tol=0.1).fit(X.astype(np.float32), Y * 1.0)
+    assert np.isfinite(model.predict(far)).all()

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, InconsistentVersionWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._summary import html_line
@@ -222,6 +222,12 @@ def numpy_only() -> AbstractContextManager[None]:
     if sklearn.get_config()["array_api_dispatch"]:
         return cast("AbstractContextManager[None]", sklearn.config_context(array_api_dispatch=False))
     return nullcontext()
+
+
+def require_fitted(machine: Machine) -> None:
+    """scikit-learn's error unless it is fitted; its own look at a fitted one takes longer than to predict a row."""
+    if "status_" not in vars(machine):
+        check_is_fitted(machine)
 
 
 def plain_rows(X: Any) -> bool:

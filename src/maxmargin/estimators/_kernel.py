@@ -18,7 +18,7 @@ from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import MOST_STEPS
 from maxmargin.decomposition.together import Together
 from maxmargin.decomposition.working_set import MB
-from maxmargin.estimators._base import Machine, check_choice, check_flags, check_number
+from maxmargin.estimators._base import Machine, check_choice, check_flags, check_number, require_fitted
 from maxmargin.estimators._checkpoints import Checkpoint, HashOrder, check_checkpoint
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._prediction import WORTH_THREADS, dense_if_small, prepared
@@ -145,15 +145,18 @@ class KernelMachine(Machine):
 
         Rows whose sums overflow in float32 are summed in float64; where that overflows too, that is an error.
         """
-        check_is_fitted(self)
+        require_fitted(self)
         return prepared(self).finite(self._rows(X), lambda expansion, x: np.asarray(expansion.sums(x, coef).T))
 
     def _decision_values(
         self, X: Any, intercept: FloatArray, of: Callable[[FloatArray], FloatArray] | None = None
     ) -> FloatArray:
         """Values of each output (pair of classes) for every row of X, or what `of` makes of them, some rows at a time."""
-        check_is_fitted(self)
+        require_fitted(self)
         x, expansion = self._rows(X), prepared(self)
+        short = expansion.few(x, intercept)
+        if short is not None:
+            return short if of is None else of(short)
         some: list[FloatArray] = []
         for at in expansion.pieces(x.shape[0]):
             rows = x if at.start == 0 and at.stop >= x.shape[0] else x[at]
@@ -173,10 +176,10 @@ class KernelMachine(Machine):
 
     def _coefficients(self) -> FloatArray:
         """dual_coef_ for predictions; an error if a part of the model was changed and does not fit the others any more."""
-        check_is_fitted(self)
+        require_fitted(self)
         count = len(self.support_)
         vectors = count if self._fitted_kernel.name == "precomputed" else self.support_vectors_.shape[0]
-        if not (self._dual.shape[1] == vectors == self.n_support_.sum() == count):
+        if not (self._dual.shape[1] == vectors == sum(self.n_support_.tolist()) == count):
             raise ValueError(
                 f"The internal representation of {type(self).__name__} was altered: support_, support_vectors_, n_support_ "
                 "and dual_coef_ do not speak of as many support vectors; fit it again"

@@ -11,6 +11,7 @@ All sums are in float64, and those of a row do not depend on the rows beside it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,6 +35,8 @@ IntArray = NDArray[np.int64]
 WORTH_THREADS = 10**7  # multiplications in all kernel values from which on threads are used
 MOST_WEIGHTS = 1 << 25  # entries of w of all pairs, 256 MB: of more features and classes kernel sums are used
 AT_A_TIME = 1 << 22  # values of pairs, 32 MB
+FEW = 16  # rows that are decided by the shortest way: a panel of the core's
+ROWS = np.arange(FEW)
 SMALL = 1 << 17  # values of X (1 MB) up to which sparse samples are computed with as dense ones, which is no slower
 
 
@@ -106,6 +109,32 @@ class Expansion:
         every = np.arange(len(self.support))
         threads = self.threads(float(self.vectors.shape[0]) * self.vectors.shape[1])
         return Samples(self.vectors, self.kernel, every, self.precision, threads, room=np.inf)
+
+    # ---- few rows -------------------------------------------------------------------------------------------------
+
+    def few(self, x: Any, intercept: FloatArray) -> FloatArray | None:
+        """The decisions of a few validated rows by the shortest way, the same bits; None where the long way must look."""
+        plain = type(x) is np.ndarray and len(x) <= FEW and x.dtype == self.vectors.dtype
+        samples = self._at_hand if plain else None
+        if samples is None:
+            return None
+        out = np.zeros((len(self.coef), len(x)))
+        points = samples.points
+        points.like(as_matrix(x), 1).sum(ROWS[: len(x)], points, self._every, self.coef, out, 1)
+        values = out.T + intercept
+        return values if math.isfinite(values.item() if values.size == 1 else float(values.sum())) else None
+
+    @cached_property
+    def _at_hand(self) -> Samples | None:
+        """The support vectors as the core has them, if they are few, dense, and all in one sum; else None."""
+        dense_rows = self.kernel.native and not sp.issparse(self.vectors)
+        small = dense_rows and 0 < FEW * self.vectors.size < WORTH_THREADS and len(self.counts) <= 2
+        plain = small and self.coef.flags.c_contiguous and self._weights is None
+        return self._samples if plain and not self._samples.held_bytes else None
+
+    @cached_property
+    def _every(self) -> IntArray:
+        return np.arange(len(self.support))
 
     # ---- decisions -----------------------------------------------------------------------------------------------
 

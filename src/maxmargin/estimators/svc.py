@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.decomposition.many import Problem
 from maxmargin.decomposition.options import DualResult
 from maxmargin.decomposition.together import SMALL, Together
-from maxmargin.estimators._base import check_choice, check_flags, check_number, check_seed
+from maxmargin.estimators._base import check_choice, check_flags, check_number, check_seed, require_fitted
 from maxmargin.estimators._checkpoints import EVERY
 from maxmargin.estimators._constraints import INTERCEPT, NU, PAIRS, C, Constraints
 from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
@@ -194,7 +193,7 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
 
     def decision_function(self, X: Any) -> FloatArray:
         """Signed distances times ‖w‖: (n,) for two classes; else one column per class ("ovr") or per pair ("ovo")."""
-        check_is_fitted(self)
+        require_fitted(self)
         count = len(self.classes_)
         if count == 2 or self.decision_function_shape == "ovo":
             pair = self._pair_decisions(X)
@@ -211,7 +210,7 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         return np.asarray(self.classes_[self._winner(self._decision_values(X, self.intercept_, lambda p: scores(p, count)))])
 
     def _check_ties(self) -> None:
-        check_is_fitted(self)
+        require_fitted(self)
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo': give one of them otherwise")
 

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.decomposition.options import DualResult
-from maxmargin.estimators._base import check_number
+from maxmargin.estimators._base import check_number, require_fitted
 from maxmargin.estimators._checkpoints import EVERY
 from maxmargin.estimators._constraints import EPSILON, EXACT, INTERCEPT, NU, C, Constraints, positive
 from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
@@ -71,7 +70,7 @@ class _KernelRegressor(RegressorMixin, KernelMachine):
 
     def predict(self, X: Any) -> FloatArray:
         """Predicted target of each sample."""
-        check_is_fitted(self)
+        require_fitted(self)
         return self._decision_values(X, self.intercept_).ravel()
 
 
