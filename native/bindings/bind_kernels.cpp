@@ -51,6 +51,8 @@ void bind_points(nb::module_& m, const char* name) {
                    "What is taken off every sample; empty: nothing.")
       .def_prop_ro("largest_norm", [](const Points<T>& p) { return double(p.largest_norm()); },
                    "RBF: the largest γ|x|², after the shift.")
+      .def_prop_ro("farthest", [](const Points<T>& p) { return double(p.farthest()); },
+                   "The largest norm of all rows of the matrix.")
       .def(
           "like",
           [](const Points<T>& self, const Matrix& x, int threads) {

@@ -8,7 +8,7 @@ namespace {
 
 template <class T>
 Matrix dense(nb::ndarray<const T, nb::ndim<2>, nb::device::cpu> x) {
-  if (x.shape(1) > 1 && x.stride(1) != 1) throw std::invalid_argument("Matrix: rows must be contiguous");
+  if (x.shape(0) > 0 && x.shape(1) > 1 && x.stride(1) != 1) throw std::invalid_argument("Matrix: rows must be contiguous");
   return Dense<T>{x.data(), index_t(x.shape(0)), index_t(x.shape(1)),
                   x.shape(0) > 1 ? index_t(x.stride(0)) : index_t(x.shape(1))};
 }

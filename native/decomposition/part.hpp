@@ -1,11 +1,15 @@
-// A part of the samples of one QP: their state (f, beta, bounds) and their slice of the cached kernel rows.
+// A part of the samples of one QP, and the only owner of their state: f, beta, bounds, who is active, and their columns of the
+// cached kernel rows.
 //
-// Conventions. A sample has a stable id in [0, n); it sits at a position in this part while it is active. Variable
-// h·n + id is half h of sample id (one half: classification; two: regression). beta = s·alpha, so that every formulation
-// reads: minimise ½ βᵀKβ − cᵀβ, lo ≤ β ≤ hi, Σ_group β fixed; f = K β per sample; score = c − f.
+// Conventions. A sample has an id in [0, total) for all parts together; this part holds ids [first, first + n), known here by
+// id − first. It sits at a position: the active ones first, those left out by shrinking behind them. Variable h·total + id is
+// half h of a sample (one half: classification; two: regression). beta = s·alpha, so that every formulation reads:
+// minimise ½ βᵀKβ − cᵀβ, lo ≤ β ≤ hi, Σ_group β fixed; f = K β per sample; score = c − f.
 //   up: β < hi, low: β > lo. Violation of a group: max_up score − min_low score.
+//   worked example: a part of ids 10 … 13 of 100, sample 11 left out: positions hold 10, 12, 13 | 11; half 1 of sample 12 is
+//   variable 112, its β stands at β[1 · 4 + 1]
 //
-// A part never looks outside: kernel rows of other samples come in as packed rows, candidates go out.
+// A part never looks outside: the features of samples in a tile or an update come in as rows of a Points, candidates go out.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -30,20 +34,24 @@ struct Candidates {  // of one group, most violating first
 template <class T>
 class Part {
  public:
-  // `points` may be null (rows are then handed in). row[id] is the sample's row of the points' matrix.
+  // `points` may be null (kernel rows are then handed in). row[i] is the row of sample first + i in the points' matrix; the
+  // state holds [half][sample].
   Part(const Points<T>* points, std::vector<index_t> row, int halves, const double* center, const double* lo,
        const double* hi, const double* beta, const std::int8_t* group, const double* f, std::size_t cache_bytes,
-       int threads)
+       int threads, index_t first, index_t total)
       : points_(points),
         row_(std::move(row)),
         n_(index_t(row_.size())),
+        first_(first),
+        total_(total),
+        active_(n_),
         halves_(halves),
         threads_(threads),
-        tile_(n_),
+        tile_(total, 2 * n_ >= total),
         scratch_(std::max(1, threads)) {
-    active_.resize(n_);
-    std::iota(active_.begin(), active_.end(), index_t(0));
-    position_ = active_;
+    sample_.resize(n_);
+    std::iota(sample_.begin(), sample_.end(), index_t(0));
+    position_ = sample_;
     const index_t m = n_ * halves;
     center_.assign(center, center + m);
     lo_.assign(lo, lo + m);
@@ -51,24 +59,43 @@ class Part {
     beta_.assign(beta, beta + m);
     group_.assign(group, group + m);
     f_.assign(f, f + n_);
+    for (index_t j = 0; j < n_; ++j) support_ += coef(j) != 0;
     const std::size_t packing = points && !points->sparse() ? stride(n_) * points->features() * sizeof(T) : 0;
     keep_packed_ = packing > 0 && packing <= cache_bytes / 4;
-    cache_ = std::make_unique<RowCache<T>>(n_, cache_bytes - (keep_packed_ ? packing : 0), stride(n_));
+    cache_ = std::make_unique<RowCache<T>>(total, 2 * n_ >= total, cache_bytes - (keep_packed_ ? packing : 0), stride(n_));
     repack();
   }
 
-  index_t size() const { return index_t(active_.size()); }
-  const std::vector<index_t>& active() const { return active_; }
-  const std::vector<double>& f() const { return f_; }
+  index_t size() const { return active_; }
+  index_t samples_held() const { return n_; }
+  index_t first() const { return first_; }
+  index_t halves() const { return halves_; }
+  index_t support() const { return support_; }  // samples whose halves do not cancel
   bool native() const { return points_ != nullptr; }
   index_t cache_slots() const { return cache_->slots(); }
+  bool holds(index_t id) const { return id >= first_ && id < first_ + n_; }
+  std::vector<index_t> active() const {  // ids
+    std::vector<index_t> ids(active_);
+    for (index_t j = 0; j < active_; ++j) ids[j] = first_ + sample_[j];
+    return ids;
+  }
+  bool is_active(index_t id) const { return position_[id - first_] < active_; }
+  // By sample, whatever their positions.
+  void f(double* out) const {
+    for (index_t j = 0; j < n_; ++j) out[sample_[j]] = f_[j];
+  }
+  void beta(double* out) const {
+    for (int h = 0; h < halves_; ++h)
+      for (index_t j = 0; j < n_; ++j) out[h * n_ + sample_[j]] = beta_[h * n_ + j];
+  }
 
-  // NaN if a score is not a finite number: no comparison would tell.
-  Extremes extremes() const {
+  // Of the active samples, or of all. NaN if a score is not a finite number: no comparison would tell.
+  Extremes extremes(bool everyone = false) const {
+    const index_t count = everyone ? n_ : active_;
     const double inf = std::numeric_limits<double>::infinity();
     Extremes all{{-inf, -inf}, {inf, inf}};
     double finite = 0;
-    for (const auto& [e, zero] : map_slices(size(), slice_size(size(), 2 * halves_), threads_,
+    for (const auto& [e, zero] : map_slices(count, slice_size(count, 2 * halves_), threads_,
                                             [&](index_t begin, index_t end) { return extremes(begin, end); })) {
       finite += zero;
       for (int g = 0; g < kGroups; ++g) {
@@ -82,6 +109,7 @@ class Part {
 
   // The at most k worst variables of a group on either side: up with score > above, low with score < below.
   Candidates candidates(int group, index_t k, double above, double below) {
+    if (active_ == 0) return {};
     // Each slice offers as many as the whole, so there are few; what is found does not depend on how many.
     const index_t m = size(), most = threads_ > 1 ? 4 * index_t(threads_) : 1;
     const index_t slice = std::max(slice_size(m, 8), (m + most - 1) / most);
@@ -105,27 +133,44 @@ class Part {
     return out;
   }
 
-  // State of some active variables.
-  void read(const index_t* variable, index_t count, double* beta, double* lo, double* hi, double* score,
-            std::int8_t* group) const {
+  // State of some samples of this part: [half][sample], and f by sample.
+  void read(const index_t* id, index_t count, double* beta, double* lo, double* hi, double* center, std::int8_t* group,
+            double* f) const {
     for (index_t i = 0; i < count; ++i) {
-      const index_t v = place(variable[i]);
-      beta[i] = beta_[v];
-      lo[i] = lo_[v];
-      hi[i] = hi_[v];
-      group[i] = group_[v];
-      score[i] = center_[v] - f_[position_[variable[i] % n_]];
+      const index_t j = position_[id[i] - first_];
+      f[i] = f_[j];
+      for (int h = 0; h < halves_; ++h) {
+        const index_t v = h * n_ + j, to = h * count + i;
+        beta[to] = beta_[v];
+        lo[to] = lo_[v];
+        hi[to] = hi_[v];
+        center[to] = center_[v];
+        group[to] = group_[v];
+      }
     }
   }
-  void write(const index_t* variable, index_t count, const double* beta) {
-    for (index_t i = 0; i < count; ++i) beta_[place(variable[i])] = beta[i];
+  // New β of some samples, [half][sample], of which those that this part holds matter here.
+  void write(const index_t* id, index_t count, const double* beta) {
+    for (index_t i = 0; i < count; ++i) {
+      if (!holds(id[i])) continue;
+      const index_t j = position_[id[i] - first_];
+      support_ -= coef(j) != 0;
+      for (int h = 0; h < halves_; ++h) beta_[h * n_ + j] = beta[h * count + i];
+      support_ += coef(j) != 0;
+    }
+  }
+  // f of some samples of this part.
+  void add(const index_t* id, index_t count, const double* values) {
+    for (index_t i = 0; i < count; ++i) f_[position_[id[i] - first_]] += values[i];
+  }
+  // f of the active samples, in the order of their positions.
+  void add_active(const double* values) {
+    for (index_t j = 0; j < active_; ++j) f_[j] += values[j];
   }
 
-  // K between the given samples (distinct), and where each of them stands in it; native kernels only.
-  TileView<T> tile_of(const index_t* id, index_t count, index_t* place) {
-    std::vector<index_t> rows(count);
-    for (index_t i = 0; i < count; ++i) rows[i] = row_[id[i]];
-    return tile_.make(*points_, id, rows, place, scratch_, threads_);
+  // K between the given samples (distinct), row[i] of `from` being id[i], and where each of them stands in it.
+  TileView<T> tile_of(const Points<T>& from, const index_t* id, const index_t* row, index_t count, index_t* place) {
+    return tile_.make(from, id, std::vector<index_t>(row, row + count), place, scratch_, threads_);
   }
 
   std::vector<index_t> missing(const index_t* id, index_t count) const {
@@ -143,13 +188,16 @@ class Part {
       for (index_t j = 0; j < size(); ++j) to[i][j] = T(block[index_t(i) * size() + j]);
   }
 
-  // f += Σ_i coef_i K(·, id_i): cached rows are read, missing ones computed together and kept where there is room.
-  // Returns how many were found in the cache.
-  index_t update(const index_t* id, index_t count, const double* coef) {
+  // f += Σ_i coef_i K(·, id_i), or `sum` instead of f: cached rows are read, missing ones computed together from row[i] of
+  // `from` and kept where there is room. Returns how many were found in the cache.
+  index_t update(const Points<T>* from, const index_t* id, const index_t* row, index_t count, const double* coef,
+                 double* sum = nullptr) {
+    if (active_ == 0) return 0;
+    if (!sum) sum = f_.data();
     cache_->begin_turn();
     std::vector<const T*> held;
     std::vector<double> held_coef, missing_coef;
-    std::vector<index_t> absent, row;
+    std::vector<index_t> absent, absent_row;
     for (index_t i = 0; i < count; ++i)
       if (const T* found = cache_->find(id[i])) {
         cache_->touch(id[i]);
@@ -157,7 +205,7 @@ class Part {
         held_coef.push_back(coef[i]);
       } else {
         absent.push_back(id[i]);
-        row.push_back(row_[id[i]]);
+        absent_row.push_back(row[i]);
         missing_coef.push_back(coef[i]);
       }
     const index_t hits = index_t(held.size());
@@ -165,84 +213,85 @@ class Part {
     const index_t stored = index_t(fresh.size()), loose = index_t(absent.size()) - stored;
     const SampleList<T> list = samples();
     const auto sums = [&](index_t first, T* const* keep) {
-      return Sums<T>{missing_coef.data() + first, 1, 0, f_.data(), 0, keep};
+      return Sums<T>{missing_coef.data() + first, 1, 0, sum, 0, keep};
     };
-    add_rows(held, held_coef);
+    add_rows(held, held_coef, sum);
     if (stored > 0) {
-      packed_rows_.pack(*points_, row.data(), stored);
+      packed_rows_.pack(*from, absent_row.data(), stored);
       kernel_sum(list, packed_rows_, sums(0, fresh.data()), scratch_, threads_);
     }
     if (loose > 0) {
-      packed_rows_.pack(*points_, row.data() + stored, loose);
+      packed_rows_.pack(*from, absent_row.data() + stored, loose);
       kernel_sum(list, packed_rows_, sums(stored, nullptr), scratch_, threads_);
     }
     return hits;
   }
 
-  // Positions of samples that can still move: not those at a bound whose score lies beyond the other side's extreme.
+  // Positions of active samples that can still move: not those at a bound whose score lies beyond the other side's extreme.
   std::vector<index_t> movable(const Extremes& e) const {
-    const index_t m = size();
     std::vector<index_t> keep;
-    for (index_t j = 0; j < m; ++j)
-      for (int h = 0; h < halves_; ++h) {
-        const index_t v = h * m + j;
-        const double score = center_[v] - f_[j];
-        const int g = group_[v];
-        if ((beta_[v] < hi_[v] && score >= e.min_low[g]) || (beta_[v] > lo_[v] && score <= e.max_up[g])) {
-          keep.push_back(j);
-          break;
-        }
-      }
+    for (index_t j = 0; j < active_; ++j)
+      if (can_move(j, e)) keep.push_back(j);
     return keep;
   }
 
-  // Keep only the samples at these positions (ascending).
+  // Keep only the samples at these positions (ascending) active.
   void restrict_to(const index_t* keep, index_t count) {
-    const index_t m = size();
     cache_->shrink(keep, count, stride(count), threads_);
-    for (auto* a : {&center_, &lo_, &hi_, &beta_}) compact(*a, m, keep, count);
-    compact(group_, m, keep, count);
-    std::fill(position_.begin(), position_.end(), index_t(-1));
-    for (index_t j = 0; j < count; ++j) {
-      f_[j] = f_[keep[j]];
-      active_[j] = active_[keep[j]];
-      position_[active_[j]] = j;
-    }
-    f_.resize(count);
-    active_.resize(count);
+    std::vector<index_t> from(keep, keep + count);
+    for (index_t j = 0, k = 0; j < active_; ++j)
+      if (k < count && keep[k] == j)
+        ++k;
+      else
+        from.push_back(j);
+    reorder(0, from);
+    active_ = count;
     repack();
   }
 
-  // Take samples in again. The arrays hold [half][added]; cached rows get their new columns computed.
-  // With no native kernel the cached rows are dropped instead.
-  void extend(const index_t* id, index_t count, const double* center, const double* lo, const double* hi,
-              const double* beta, const std::int8_t* group, const double* f) {
-    const index_t m = size();
-    splice(center_, center, m, count);
-    splice(lo_, lo, m, count);
-    splice(hi_, hi, m, count);
-    splice(beta_, beta, m, count);
-    splice(group_, group, m, count);
-    f_.insert(f_.end(), f, f + count);
-    for (index_t j = 0; j < count; ++j) {
-      position_[id[j]] = m + j;
-      active_.push_back(id[j]);
-    }
+  // Samples left out that can move are active again, in the order of their ids. The rows in the cache have no values for them
+  // until fill() has seen all of these rows; with no native kernel there are none then.
+  void take_back(const Extremes& e) {
+    std::vector<index_t> from, rest;
+    for (index_t j = active_; j < n_; ++j) (can_move(j, e) ? from : rest).push_back(j);
+    const index_t m = active_, count = index_t(from.size());
+    std::sort(from.begin(), from.end(), [&](index_t a, index_t b) { return sample_[a] < sample_[b]; });
+    from.insert(from.end(), rest.begin(), rest.end());
+    reorder(m, from);
+    active_ += count;
     if (!points_) cache_->clear();
-    cache_->grow(m, stride(m + count));
+    cache_->grow(m, stride(active_));
     repack();
-    if (points_) fill_columns(m);
+  }
+
+  std::vector<index_t> cached() const { return cache_->ids(); }
+
+  // The cached rows of these ids, row[i] of `from` being id[i], at positions from `begin` on.
+  void fill(index_t begin, const Points<T>& from, const index_t* id, const index_t* row, index_t count) {
+    if (begin == active_ || count == 0) return;
+    // Tiles write whole panels, so they go through a buffer of some rows at a time.
+    const index_t added = active_ - begin, width = stride(added);
+    const index_t step = std::clamp<index_t>((index_t(1) << 22) / std::max<index_t>(1, width), 16, count + 16);
+    for (index_t first = 0; first < count; first += step) {
+      const index_t some = std::min(step, count - first);
+      std::vector<T*> to(some);
+      T* wide = wide_.ensure(width * step);
+      for (index_t i = 0; i < some; ++i) to[i] = wide + i * width;
+      packed_rows_.pack(from, row + first, some);
+      kernel_rows(SampleList<T>{points_, &active_row_[begin], added}, packed_rows_, to.data(), scratch_, threads_);
+      for (index_t i = 0; i < some; ++i)
+        if (T* held = cache_->find(id[first + i])) std::copy(to[i], to[i] + added, held + begin);
+    }
   }
 
  private:
   // Of the positions [begin, end); and 0, or NaN if a score there is not a finite number.
   std::pair<Extremes, double> extremes(index_t begin, index_t end) const {
     const double inf = std::numeric_limits<double>::infinity();
-    const index_t m = size();
     double up0 = -inf, up1 = -inf, low0 = inf, low1 = inf, finite = 0;
     for (int h = 0; h < halves_; ++h) {
-      const double *c = &center_[h * m], *b = &beta_[h * m], *l = &lo_[h * m], *u = &hi_[h * m];
-      const std::int8_t* g = &group_[h * m];
+      const double *c = &center_[h * n_], *b = &beta_[h * n_], *l = &lo_[h * n_], *u = &hi_[h * n_];
+      const std::int8_t* g = &group_[h * n_];
 #pragma omp simd reduction(max : up0, up1) reduction(min : low0, low1) reduction(+ : finite)
       for (index_t j = begin; j < end; ++j) {
         const double score = c[j] - f_[j];
@@ -258,7 +307,18 @@ class Part {
   }
 
   static index_t stride(index_t n) { return (n + kPanel<T> - 1) / kPanel<T> * kPanel<T>; }
-  index_t place(index_t variable) const { return variable / n_ * size() + position_[variable % n_]; }
+
+  double coef(index_t j) const { return halves_ == 1 ? beta_[j] : beta_[j] + beta_[n_ + j]; }
+
+  bool can_move(index_t j, const Extremes& e) const {
+    for (int h = 0; h < halves_; ++h) {
+      const index_t v = h * n_ + j;
+      const double score = center_[v] - f_[j];
+      const int g = group_[v];
+      if ((beta_[v] < hi_[v] && score >= e.min_low[g]) || (beta_[v] > lo_[v] && score <= e.max_up[g])) return true;
+    }
+    return false;
+  }
 
   SampleList<T> samples() const {
     return {points_, active_row_.data(), size(), keep_packed_ ? packed_.data() : nullptr};
@@ -266,8 +326,8 @@ class Part {
 
   // Rows of the active samples in their order, and their panels if these have a place in the budget.
   void repack() {
-    active_row_.resize(active_.size());
-    for (index_t j = 0; j < size(); ++j) active_row_[j] = row_[active_[j]];
+    active_row_.resize(active_);
+    for (index_t j = 0; j < size(); ++j) active_row_[j] = row_[sample_[j]];
     if (!keep_packed_) return;
     T* out = packed_.ensure(stride(n_) * points_->features());
     const index_t d = points_->features();
@@ -277,7 +337,7 @@ class Part {
     });
   }
 
-  void add_rows(const std::vector<const T*>& row, const std::vector<double>& coef) {
+  void add_rows(const std::vector<const T*>& row, const std::vector<double>& coef, double* sum) {
     constexpr index_t block = 2048;  // 16 kB of f: stays in L1 while the rows stream by
     const index_t m = size(), count = index_t(row.size());
     if (count == 0) return;
@@ -289,31 +349,12 @@ class Part {
           const T *a = row[i], *b = row[i + 1], *c = row[i + 2], *d = row[i + 3];
           const double p = coef[i], q = coef[i + 1], r = coef[i + 2], s = coef[i + 3];
           for (index_t j = begin; j < end; ++j)
-            f_[j] += (p * double(a[j]) + q * double(b[j])) + (r * double(c[j]) + s * double(d[j]));
+            sum[j] += (p * double(a[j]) + q * double(b[j])) + (r * double(c[j]) + s * double(d[j]));
         }
         for (; i < count; ++i)
-          for (index_t j = begin; j < end; ++j) f_[j] += coef[i] * double(row[i][j]);
+          for (index_t j = begin; j < end; ++j) sum[j] += coef[i] * double(row[i][j]);
       }
     });
-  }
-
-  void fill_columns(index_t from) {
-    const auto ids = cache_->ids();
-    std::vector<index_t> rows;
-    for (index_t id : ids) rows.push_back(row_[id]);
-    if (rows.empty() || from == size()) return;
-    // Tiles write whole panels, so they go through a buffer of some rows at a time.
-    const index_t added = size() - from, width = stride(added), count = index_t(rows.size());
-    const index_t step = std::clamp<index_t>((index_t(1) << 22) / std::max<index_t>(1, width), 16, count + 16);
-    for (index_t first = 0; first < count; first += step) {
-      const index_t some = std::min(step, count - first);
-      std::vector<T*> to(some);
-      T* wide = wide_.ensure(width * step);
-      for (index_t i = 0; i < some; ++i) to[i] = wide + i * width;
-      packed_rows_.pack(*points_, rows.data() + first, some);
-      kernel_rows(SampleList<T>{points_, &active_row_[from], added}, packed_rows_, to.data(), scratch_, threads_);
-      for (index_t i = 0; i < some; ++i) std::copy(to[i], to[i] + added, cache_->find(ids[first + i]) + from);
-    }
   }
 
   using Scored = std::vector<std::pair<double, index_t>>;  // (key, variable), smallest key first wanted
@@ -327,10 +368,10 @@ class Part {
     to.low.clear();
     for (int h = 0; h < halves_; ++h)
       for (index_t j = begin; j < end; j += step) {
-        const index_t v = h * size() + j;
+        const index_t v = h * n_ + j;
         const double score = center_[v] - f_[j];
-        if (score > above && beta_[v] < hi_[v] && group_[v] == group) to.up.push_back({-score, h * n_ + active_[j]});
-        if (score < below && beta_[v] > lo_[v] && group_[v] == group) to.low.push_back({score, h * n_ + active_[j]});
+        if (score > above && beta_[v] < hi_[v] && group_[v] == group) to.up.push_back({-score, h * total_ + first_ + sample_[j]});
+        if (score < below && beta_[v] > lo_[v] && group_[v] == group) to.low.push_back({score, h * total_ + first_ + sample_[j]});
       }
   }
 
@@ -365,28 +406,28 @@ class Part {
     }
   }
 
-  template <class V>
-  void compact(std::vector<V>& a, index_t m, const index_t* keep, index_t count) const {
-    for (int h = 0; h < halves_; ++h)
-      for (index_t j = 0; j < count; ++j) a[h * count + j] = a[h * m + keep[j]];
-    a.resize(halves_ * count);
+  // Positions begin, begin + 1, … get the samples that were at from[0], from[1], …
+  void reorder(index_t begin, const std::vector<index_t>& from) {
+    for (auto* a : {&center_, &lo_, &hi_, &beta_}) reorder(*a, begin, from, halves_);
+    reorder(group_, begin, from, halves_);
+    reorder(f_, begin, from, 1);
+    reorder(sample_, begin, from, 1);
+    for (index_t j = begin; j < n_; ++j) position_[sample_[j]] = j;
   }
   template <class V>
-  void splice(std::vector<V>& a, const V* more, index_t m, index_t count) const {
-    std::vector<V> out;
-    out.reserve(halves_ * (m + count));
-    for (int h = 0; h < halves_; ++h) {
-      out.insert(out.end(), a.begin() + h * m, a.begin() + (h + 1) * m);
-      out.insert(out.end(), more + h * count, more + (h + 1) * count);
+  void reorder(std::vector<V>& a, index_t begin, const std::vector<index_t>& from, int halves) const {
+    std::vector<V> moved(from.size());
+    for (int h = 0; h < halves; ++h) {
+      for (std::size_t k = 0; k < from.size(); ++k) moved[k] = a[h * n_ + from[k]];
+      std::copy(moved.begin(), moved.end(), a.begin() + h * n_ + begin);
     }
-    a.swap(out);
   }
 
   const Points<T>* points_;
   std::vector<index_t> row_;
-  index_t n_;
+  index_t n_, first_, total_, active_, support_ = 0;
   int halves_, threads_;
-  std::vector<index_t> active_, position_, active_row_;
+  std::vector<index_t> sample_, position_, active_row_;  // the sample at each position, each sample's position
   std::vector<double> center_, lo_, hi_, beta_, f_;
   std::vector<std::int8_t> group_;
   bool keep_packed_ = false;

@@ -1,6 +1,6 @@
 // Kernel rows under a hard byte budget: one block of memory cut into equal slots, least recently used out first.
 //
-// Keys are sample ids in [0, ids). When the samples that rows run over become fewer (or more), resize() re-cuts the
+// Keys are sample ids in [0, ids) (`array`: see IdMap). When the samples that rows run over become fewer (or more), resize() re-cuts the
 // same memory: fewer columns make more slots.
 //   worked example: 10 slots of 100 columns, resized to columns {3, 5, 90}: 333 slots of 3; row r keeps r[3], r[5], r[90]
 #pragma once
@@ -14,16 +14,18 @@
 #include <numeric>
 #include <vector>
 
-#include "base/matrix.hpp"
 #include "base/threads.hpp"
+#include "base/id_map.hpp"
 
 namespace maxmargin {
 
 template <class T>
 class RowCache {
  public:
-  RowCache(index_t ids, std::size_t bytes, index_t stride)
-      : slot_of_(ids, -1), capacity_(std::min(bytes / sizeof(T), std::size_t(ids) * std::size_t(stride))) {
+  RowCache(index_t ids, bool array, std::size_t bytes, index_t stride)
+      : ids_(ids),
+        slot_of_(ids, array),
+        capacity_(std::min(bytes / sizeof(T), std::size_t(ids) * std::size_t(stride))) {
     // Huge pages where the kernel has them and rows fill them: rows are long and touched once each. Pages are used only
     // when written.
     const std::size_t size = std::max<std::size_t>(capacity_ * sizeof(T), 1);
@@ -42,10 +44,13 @@ class RowCache {
 
   index_t slots() const { return index_t(id_of_.size()); }
   index_t stride() const { return stride_; }
-  T* find(index_t id) const { return slot_of_[id] < 0 ? nullptr : memory_ + slot_of_[id] * stride_; }
+  T* find(index_t id) const {
+    const index_t slot = slot_of_.find(id);
+    return slot < 0 ? nullptr : memory_ + slot * stride_;
+  }
   // Begin a turn: rows found or placed from now on are kept to its end.
   void begin_turn() { ++turn_; }
-  void touch(index_t id) { stamp_[slot_of_[id]] = turn_; }
+  void touch(index_t id) { stamp_[slot_of_.find(id)] = turn_; }
 
   // Slots for new rows, in the order of ids: unused memory, then the rows used longest ago. Fewer slots than ids come
   // back when this turn's rows fill the cache.
@@ -66,9 +71,9 @@ class RowCache {
         slot = old[next++];
       else
         break;
-      if (id_of_[slot] >= 0) slot_of_[id_of_[slot]] = -1;
+      if (id_of_[slot] >= 0) slot_of_.drop(id_of_[slot]);
       id_of_[slot] = id;
-      slot_of_[id] = slot;
+      slot_of_.put(id, slot);
       stamp_[slot] = turn_;
       out.push_back(memory_ + slot * stride_);
     }
@@ -77,6 +82,7 @@ class RowCache {
 
   // Keep columns[0 .. count) of every row (ascending), and cut the memory anew for rows of `stride`.
   void shrink(const index_t* columns, index_t count, index_t stride, int threads) {
+    if (count == 0) return clear();
     // Slots [begin, end) may move side by side when the last one's new place ends before the first one's old place.
     for (index_t begin = 0, end; begin < used_; begin = end) {
       end = std::clamp(begin * stride_ / std::max<index_t>(1, stride), begin + 1, used_);
@@ -92,6 +98,7 @@ class RowCache {
 
   // Make room for rows of a longer `stride`; the rows used longest ago go when they no longer fit.
   void grow(index_t old_count, index_t stride) {
+    if (stride == 0) return;
     const index_t fit = index_t(capacity_ / std::size_t(stride));
     if (used_ > fit) keep_newest(fit, old_count);
     for (index_t slot = used_ - 1; slot > 0; --slot)
@@ -100,7 +107,7 @@ class RowCache {
   }
 
   void clear() {
-    for (index_t s = 0; s < used_; ++s) slot_of_[id_of_[s]] = -1;
+    for (index_t s = 0; s < used_; ++s) slot_of_.drop(id_of_[s]);
     used_ = 0;
     recut(stride_);
   }
@@ -112,7 +119,7 @@ class RowCache {
   void cut(index_t stride) {
     stride_ = stride;
     const index_t n = stride > 0 ? index_t(capacity_ / std::size_t(stride)) : 0;
-    id_of_.assign(std::min<index_t>(n, index_t(slot_of_.size())), -1);
+    id_of_.assign(std::min(n, ids_), -1);
     stamp_.assign(id_of_.size(), 0);
   }
   void recut(index_t stride) {
@@ -127,7 +134,7 @@ class RowCache {
     std::vector<index_t> order(used_);
     std::iota(order.begin(), order.end(), index_t(0));
     std::stable_sort(order.begin(), order.end(), [&](index_t a, index_t b) { return stamp_[a] > stamp_[b]; });
-    for (index_t i = count; i < used_; ++i) slot_of_[id_of_[order[i]]] = -1;
+    for (index_t i = count; i < used_; ++i) slot_of_.drop(id_of_[order[i]]);
     order.resize(count);
     std::sort(order.begin(), order.end());
     for (index_t to = 0; to < count; ++to) {
@@ -136,12 +143,14 @@ class RowCache {
       std::memcpy(memory_ + to * stride_, memory_ + from * stride_, std::size_t(old_count) * sizeof(T));
       id_of_[to] = id_of_[from];
       stamp_[to] = stamp_[from];
-      slot_of_[id_of_[to]] = to;
+      slot_of_.put(id_of_[to], to);
     }
     used_ = count;
   }
 
-  std::vector<index_t> slot_of_, id_of_;
+  index_t ids_;
+  IdMap slot_of_;
+  std::vector<index_t> id_of_;
   std::vector<std::uint64_t> stamp_;
   std::size_t capacity_, mapped_ = 0;
   T* memory_ = nullptr;

@@ -4,6 +4,7 @@
 //   tile[place i · ld + place j] = K(sample i, sample j), ld a multiple of the panel width; columns from the number of
 //   samples on hold finite numbers of no meaning
 #pragma once
+#include "base/id_map.hpp"
 #include "kernel/tile.hpp"
 
 namespace maxmargin {
@@ -17,7 +18,7 @@ struct TileView {
 template <class T>
 class SquareTile {
  public:
-  explicit SquareTile(index_t ids) : place_(ids, -1) {}
+  SquareTile(index_t ids, bool array) : place_(ids, array) {}
 
   // For distinct ids; row[i] is the row of id[i] in the points' matrix. place[i] tells where id[i] stands.
   TileView<T> make(const Points<T>& points, const index_t* id, const std::vector<index_t>& row, index_t* place,
@@ -61,7 +62,7 @@ class SquareTile {
   void seat(const index_t* id, index_t count, index_t* place) {
     std::vector<index_t> now(count, -1);
     for (index_t i = 0; i < count; ++i) {
-      const index_t p = place_[id[i]];
+      const index_t p = place_.find(id[i]);
       place[i] = p < count ? p : -1;
       if (place[i] >= 0) now[p] = id[i];
     }
@@ -74,9 +75,9 @@ class SquareTile {
       place[i] = next;
       fresh_.push_back(next);
     }
-    for (index_t i : member_) place_[i] = -1;
+    for (index_t i : member_) place_.drop(i);
     member_.swap(now);
-    for (index_t i = 0; i < count; ++i) place_[id[i]] = place[i];
+    for (index_t i = 0; i < count; ++i) place_.put(id[i], place[i]);
   }
 
   // The newcomers' rows as columns of the others, a cache line of each newcomer's row at a time.
@@ -99,7 +100,8 @@ class SquareTile {
 
   Buffer<T> memory_;
   index_t ld_ = 0;
-  std::vector<index_t> member_, place_;  // the id at each place, and each id's place or -1
+  std::vector<index_t> member_;  // the id at each place
+  IdMap place_;
   std::vector<index_t> row_at_, fresh_, fresh_row_;
   std::vector<char> is_fresh_;
   std::vector<T*> to_;

@@ -75,6 +75,10 @@ class Points32:
     def largest_norm(self) -> float:
         """RBF: the largest γ|x|², after the shift."""
 
+    @property
+    def farthest(self) -> float:
+        """The largest norm of all rows of the matrix."""
+
     def like(self, x: Matrix, threads: int) -> Points32:
         """Other samples, scaled and shifted as these."""
 
@@ -114,6 +118,10 @@ class Points64:
     def largest_norm(self) -> float:
         """RBF: the largest γ|x|², after the shift."""
 
+    @property
+    def farthest(self) -> float:
+        """The largest norm of all rows of the matrix."""
+
     def like(self, x: Matrix, threads: int) -> Points64:
         """Other samples, scaled and shifted as these."""
 
@@ -149,7 +157,7 @@ class Part32:
     A part of the samples of one QP: gradient, variables, and a slice of the kernel rows.
     """
 
-    def __init__(self, points: Points32 | None, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], lo: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cache_bytes: int, threads: int) -> None: ...
+    def __init__(self, points: Points32 | None, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], lo: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cache_bytes: int, threads: int, first: int = 0, total: int = -1) -> None: ...
 
     @property
     def active(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
@@ -157,7 +165,15 @@ class Part32:
 
     @property
     def f(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-        """K·beta of the active samples."""
+        """K·beta by sample; of those left out as it was then."""
+
+    @property
+    def beta(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """By half and sample, in one dimension."""
+
+    @property
+    def support(self) -> int:
+        """Samples whose halves do not cancel."""
 
     @property
     def size(self) -> int: ...
@@ -165,9 +181,9 @@ class Part32:
     @property
     def cache_slots(self) -> int: ...
 
-    def extremes(self) -> tuple[float, float, float, float]:
+    def extremes(self, everyone: bool = False) -> tuple[float, float, float, float]:
         """
-        (max_up of group 0, of group 1, min_low of group 0, of group 1) over the active variables.
+        (max_up of group 0, of group 1, min_low of group 0, of group 1) over the active variables, or all.
         """
 
     def candidates(self, group: int, k: int, above: float, below: float) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
@@ -175,12 +191,24 @@ class Part32:
         Up to k variables of a group on either side, worst first: (up, up_score, low, low_score).
         """
 
-    def read(self, variable: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int8], dict(shape=(None,))]]:
-        """(beta, lo, hi, score, group) of some active variables."""
+    def read(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int8], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+        """
+        (beta, lo, hi, center, group) of samples of this part by half and sample, and their f.
+        """
 
-    def write(self, variable: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+    def write(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
+        """beta of those of the samples that this part holds."""
 
-    def tile(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.float32], dict(shape=(None, None), writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    def add(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """To f of samples of this part."""
+
+    def add_active(self, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """To f of the active samples, in the order of `active`."""
+
+    def are_active(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.bool_], dict(shape=(None,))]:
+        """Of samples of this part."""
+
+    def tile(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], points: Points32, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.float32], dict(shape=(None, None), writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
         """
         K between distinct samples, padded, valid until the next call; and where each one stands in it.
         """
@@ -191,8 +219,13 @@ class Part32:
     def put(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], block: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
         """Kernel rows from outside, over the active samples."""
 
-    def update(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
-        """f += Σ coef_i K(·, id_i); returns the number of cache hits."""
+    def update(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], points: Points32 | None, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
+        """
+        f += Σ coef_i K(·, id_i), the samples being these rows of `points`; returns the number of cache hits.
+        """
+
+    def update_into(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], points: Points32 | None, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sum: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> int:
+        """The same into `sum`, by active sample, instead of f."""
 
     def movable(self, arg0: float, arg1: float, arg2: float, arg3: float, /) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """Positions of the samples that could still move, given the extremes."""
@@ -202,15 +235,26 @@ class Part32:
         Keep the samples at these ascending positions; cached rows lose the other columns.
         """
 
-    def extend(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], lo: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
-        """Take samples in again, with their state as halves × added."""
+    def take_back(self, arg0: float, arg1: float, arg2: float, arg3: float, /) -> None:
+        """
+        Samples left out that could move, given the extremes, are active again, behind the others; then fill().
+        """
+
+    @property
+    def cached(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Ids of the rows in the cache."""
+
+    def fill(self, begin: int, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], points: Points32, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """
+        Cached rows of samples, the rows of `points`, at the active positions from `begin` on.
+        """
 
 class Part64:
     """
     A part of the samples of one QP: gradient, variables, and a slice of the kernel rows.
     """
 
-    def __init__(self, points: Points64 | None, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], lo: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cache_bytes: int, threads: int) -> None: ...
+    def __init__(self, points: Points64 | None, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], lo: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cache_bytes: int, threads: int, first: int = 0, total: int = -1) -> None: ...
 
     @property
     def active(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
@@ -218,7 +262,15 @@ class Part64:
 
     @property
     def f(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-        """K·beta of the active samples."""
+        """K·beta by sample; of those left out as it was then."""
+
+    @property
+    def beta(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """By half and sample, in one dimension."""
+
+    @property
+    def support(self) -> int:
+        """Samples whose halves do not cancel."""
 
     @property
     def size(self) -> int: ...
@@ -226,9 +278,9 @@ class Part64:
     @property
     def cache_slots(self) -> int: ...
 
-    def extremes(self) -> tuple[float, float, float, float]:
+    def extremes(self, everyone: bool = False) -> tuple[float, float, float, float]:
         """
-        (max_up of group 0, of group 1, min_low of group 0, of group 1) over the active variables.
+        (max_up of group 0, of group 1, min_low of group 0, of group 1) over the active variables, or all.
         """
 
     def candidates(self, group: int, k: int, above: float, below: float) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
@@ -236,12 +288,24 @@ class Part64:
         Up to k variables of a group on either side, worst first: (up, up_score, low, low_score).
         """
 
-    def read(self, variable: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int8], dict(shape=(None,))]]:
-        """(beta, lo, hi, score, group) of some active variables."""
+    def read(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int8], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+        """
+        (beta, lo, hi, center, group) of samples of this part by half and sample, and their f.
+        """
 
-    def write(self, variable: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+    def write(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
+        """beta of those of the samples that this part holds."""
 
-    def tile(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None, None), writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    def add(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """To f of samples of this part."""
+
+    def add_active(self, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """To f of the active samples, in the order of `active`."""
+
+    def are_active(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.bool_], dict(shape=(None,))]:
+        """Of samples of this part."""
+
+    def tile(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], points: Points64, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None, None), writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
         """
         K between distinct samples, padded, valid until the next call; and where each one stands in it.
         """
@@ -252,8 +316,13 @@ class Part64:
     def put(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], block: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
         """Kernel rows from outside, over the active samples."""
 
-    def update(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
-        """f += Σ coef_i K(·, id_i); returns the number of cache hits."""
+    def update(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], points: Points64 | None, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
+        """
+        f += Σ coef_i K(·, id_i), the samples being these rows of `points`; returns the number of cache hits.
+        """
+
+    def update_into(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], points: Points64 | None, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sum: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> int:
+        """The same into `sum`, by active sample, instead of f."""
 
     def movable(self, arg0: float, arg1: float, arg2: float, arg3: float, /) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """Positions of the samples that could still move, given the extremes."""
@@ -263,8 +332,19 @@ class Part64:
         Keep the samples at these ascending positions; cached rows lose the other columns.
         """
 
-    def extend(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], lo: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
-        """Take samples in again, with their state as halves × added."""
+    def take_back(self, arg0: float, arg1: float, arg2: float, arg3: float, /) -> None:
+        """
+        Samples left out that could move, given the extremes, are active again, behind the others; then fill().
+        """
+
+    @property
+    def cached(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Ids of the rows in the cache."""
+
+    def fill(self, begin: int, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], points: Points64, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """
+        Cached rows of samples, the rows of `points`, at the active positions from `begin` on.
+        """
 
 @overload
 def inner_smo(tile: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], lo: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], score: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], group: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int, tol: float, max_steps: int) -> tuple[int, float]: ...

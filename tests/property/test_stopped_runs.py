@@ -11,7 +11,7 @@ from maxmargin.kernel_values import NativeValues, Samples
 from maxmargin.problem import formulations
 from maxmargin.problem.certificates import certify
 from maxmargin.problem.kernels import Kernel
-from maxmargin.runtime import Serial, Status
+from maxmargin.runtime import Status
 
 
 class FewRowsAtATime(NativeValues):
@@ -36,7 +36,7 @@ def test_a_run_stopped_anywhere_reports_the_truth(warm) -> None:
     start = None if start is None else qp.repaired(start)
 
     def stopped_after(steps: int):
-        solver = Decomposition(qp, FewRowsAtATime(samples, rows), options, alpha=start, comm=Serial())
+        solver = Decomposition(qp, FewRowsAtATime(samples, rows), options, alpha=start)
         turns = solver.turns()
         kinds = [kind for _, kind in zip(range(steps), turns)]
         turns.close()

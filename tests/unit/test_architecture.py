@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "divide": BASE | {"decomposition"},
     "linear": BASE,
     "budget": BASE,
-    "kernel_values": {"problem", "data", "_core"},
+    "kernel_values": {"problem", "data", "runtime", "_core"},
     "problem": set(),
     "runtime": {"_core"},
     "data": {"_core", "runtime"},

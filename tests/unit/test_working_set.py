@@ -22,13 +22,17 @@ def test_newcomers_then_those_who_came_last_free_ones_first() -> None:
         return Violators(up, np.arange(len(up), 0, -1.0), low, -np.arange(len(low), 0, -1.0))
 
     chosen = WorkingSet(6, 4)
-    assert chosen.select([pairs(10, 3, 5, 8)], np.empty(0)).tolist() == [3, 5, 8, 10]
+    assert chosen.select([pairs(10, 3, 5, 8)]).tolist() == [3, 5, 8, 10]
     # two enter; of the old ones 5 and 8 are free, 3 at its lower bound, 10 at its upper
-    assert chosen.select([pairs(1, 2)], np.array([1.0, 0.0, 0.0, 2.0])).tolist() == [1, 2, 3, 5, 8, 10]
-    assert chosen.select([pairs(20, 21)], np.array([2.0, 0, 0, 0, 0, 2.0])).tolist() == [2, 3, 5, 8, 20, 21]
+    chosen.place = np.array([1.0, 0.0, 0.0, 2.0])
+    assert chosen.select([pairs(1, 2)]).tolist() == [1, 2, 3, 5, 8, 10]
+    chosen.place = np.array([2.0, 0, 0, 0, 0, 2.0])
+    assert chosen.select([pairs(20, 21)]).tolist() == [2, 3, 5, 8, 20, 21]
     # one enters; 3 and 20 are at their lower bounds, and 20 came later
-    assert chosen.select([pairs(30, 2)], np.array([0, 1.0, 0, 0, 1.0, 0.0])).tolist() == [2, 5, 8, 20, 21, 30]
-    chosen.forget(np.arange(31) != 5)
+    chosen.place = np.array([0, 1.0, 0, 0, 1.0, 0.0])
+    assert chosen.select([pairs(30, 2)]).tolist() == [2, 5, 8, 20, 21, 30]
+    chosen.place = np.zeros(6)
+    chosen.forget(chosen.members != 5)
     assert chosen.members.tolist() == [2, 8, 20, 21, 30]
 
 

@@ -18,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.problem.formulations import QP, ROUNDING
+from maxmargin.problem.sums import HERE, Sums
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 EPSILON = float(np.finfo(np.float64).eps)
+SIDES = np.array([1.0, 1.0, -1.0, -1.0])  # so that of all four extremes the largest is wanted
 
 
 @dataclass(frozen=True)
@@ -39,15 +41,18 @@ class Point:
     beta: FloatArray
     f: FloatArray
     known: BoolArray  # whose f is up to date
+    over: Sums = HERE  # of one problem whose samples several ranks hold, all of them
 
     @classmethod
-    def of(cls, qp: QP, beta: FloatArray, f: FloatArray, known: BoolArray | None = None) -> Point:
+    def of(
+        cls, qp: QP, beta: FloatArray, f: FloatArray, known: BoolArray | None = None, over: Sums = HERE
+    ) -> Point:
         """Of one problem; β has a row per half of the samples, f and known an entry per sample."""
         halves = len(beta)
         whose = np.ones(qp.n_variables, bool) if known is None else np.tile(known, halves)
         start = np.zeros(1, np.int64)
         state = (beta.ravel(), np.tile(f, halves), whose)
-        return cls(qp.sign, qp.center, qp.upper, qp.group, qp.targets[None, :], start, *state)
+        return cls(qp.sign, qp.center, qp.upper, qp.group, qp.targets[None, :], start, *state, over)
 
     @cached_property
     def alpha(self) -> FloatArray:
@@ -60,7 +65,7 @@ class Point:
     def total(self, terms: FloatArray) -> FloatArray:
         """Sums by problem."""
         if len(self.begin) == 1:  # pairwise, and so more accurate than reduceat
-            return np.asarray(np.sum(terms, keepdims=True))
+            return np.array([self.over.of(terms)])
         return np.asarray(np.add.reduceat(terms, self.begin))
 
     @cached_property
@@ -79,15 +84,23 @@ class Point:
 
         With `rounding` the worst that they can be when f is off by that.
         """
-        return self._plain_extremes if rounding is None else self._extremes(rounding)
+        mine = self._plain_extremes if rounding is None else self._extremes(rounding)
+        return np.asarray(self.over.most(mine) * SIDES)
 
     def _extremes(self, rounding: FloatArray | float) -> FloatArray:
+        """With the signs of SIDES, and of the samples held here."""
         score, (up, low) = self.score, self.movable
         above, below = np.where(up, score + rounding, -np.inf), np.where(low, score - rounding, np.inf)
         mine = [self.group == g for g in range(2)]
-        tops = [np.maximum.reduceat(np.where(m, above, -np.inf), self.begin) for m in mine]
-        bottoms = [np.minimum.reduceat(np.where(m, below, np.inf), self.begin) for m in mine]
+        tops = [self._most(np.where(m, above, -np.inf)) for m in mine]
+        bottoms = [self._most(np.where(m, -below, -np.inf)) for m in mine]
         return np.stack([*tops, *bottoms], axis=1)
+
+    def _most(self, values: FloatArray) -> FloatArray:
+        """The largest by problem."""
+        if len(self.begin) == 1:
+            return np.array([values.max(initial=-np.inf)])
+        return np.asarray(np.maximum.reduceat(values, self.begin))
 
     def multipliers(self) -> FloatArray:
         """Each group's b: the mean score of its free variables, or else the middle of what its bounds allow."""
@@ -123,7 +136,8 @@ class Point:
         off = np.zeros(len(self.begin), bool)
         for g in range(self.targets.shape[1]):
             mine = np.where(self.group == g, self.beta, 0.0)
-            sums = np.add.reduceat(mine.astype(np.longdouble), self.begin)
+            one = len(self.begin) == 1
+            sums = np.array([self.over.exact(mine)]) if one else np.add.reduceat(mine.astype(np.longdouble), self.begin)
             off |= np.abs(sums - self.targets[:, g]).astype(np.float64) > 4 * ROUNDING * self.total(np.abs(mine))
         return off
 

@@ -14,6 +14,10 @@ Before a run counts as converged f is verified (verified.py): sums that have mis
 by rounding, float32 kernel values too coarse for tol are mended, and the test made again. A run that stalls or overflows
 with float32 values goes on with float64 ones: one run, one count of turns, one trace. If float64 overflows too, that is
 an error.
+
+Where several ranks share a run (docs/mpi.md), `qp` and `alpha` are those of the samples that a rank holds, targets those
+of all. The first rank solves the inner problem and tells the others; each updates the f of its samples. All take the same
+turns.
 """
 
 from __future__ import annotations
@@ -28,13 +32,13 @@ from maxmargin.decomposition.costs import Costs
 from maxmargin.decomposition.ending import Progress
 from maxmargin.decomposition.inner import solve_tile
 from maxmargin.decomposition.options import DualResult, Options
-from maxmargin.decomposition.state import Overflow, State
+from maxmargin.decomposition.state import Overflow, Seats, State, over
 from maxmargin.decomposition.verified import known_violation, renewed, require_finite, sure
-from maxmargin.decomposition.working_set import Violators, WorkingSet, merge, without_partner
+from maxmargin.decomposition.working_set import Violators, WorkingSet, merge, packed, unpacked, without_partner
 from maxmargin.kernel_values import Source
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import TooLargeError
-from maxmargin.runtime import NEVER, Comm, Control, Deadline, Serial, Status, Turn, run, settled
+from maxmargin.runtime import NEVER, Control, Deadline, Status, Turn, known_to_all, run, settled
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -53,14 +57,13 @@ def solve(
     *,
     alpha: FloatArray | None = None,
     f: FloatArray | None = None,
-    comm: Comm | None = None,
 ) -> DualResult:
     """Solve `qp` with the kernel values of `kernel` (see kernel_values/), from `alpha` or a cold start.
 
     `f` is K·β at `alpha`, if it is known already; computing it costs one kernel value per sample and support vector.
     """
     control = control or Control()
-    solver = Decomposition(qp, kernel, options or Options(), alpha=alpha, f=f, comm=comm, deadline=control.deadline)
+    solver = Decomposition(qp, kernel, options or Options(), alpha=alpha, f=f, deadline=control.deadline)
     return run(solver, control)
 
 
@@ -75,14 +78,17 @@ class Decomposition:
         *,
         alpha: FloatArray | None = None,
         f: FloatArray | None = None,
-        comm: Comm | None = None,
         deadline: Deadline = NEVER,
     ) -> None:
-        self.qp, self.options, self.comm, self.deadline = qp, options, comm or Serial(), deadline
+        self.qp, self.options, self.deadline = qp, options, deadline
+        self.comm, self.team = kernel.comm, kernel.team
         self.costs = Costs()
-        start = qp.start() if alpha is None else alpha
-        self.state = State(qp, kernel, options, self.comm, start, f, self.costs)
-        self.start = self.state.beta.copy()
+        every = over(self.comm)
+        halves = int(every.most(qp.n_variables // qp.n if qp.n else 0))  # a rank without samples does not know
+        start = qp.start(every) if alpha is None else alpha
+        self.state = State(qp, kernel, options, start, f, self.costs, halves)
+        self.start = self.state.beta
+        self.n_variables = halves * kernel.total
         self.trials = 0
 
     @property
@@ -102,7 +108,7 @@ class Decomposition:
                 begin = self.state.beta
             except Overflow:
                 if self.kernel.wider() is None:
-                    raise TooLargeError(self.kernel.describe(), float(self.qp.upper.max())) from None
+                    raise self._too_large() from None
             if not self.state.widen(begin):
                 return Status.STALLED
             self.trials = 0
@@ -129,8 +135,9 @@ class Decomposition:
                 continue
             gain = self._turn(extremes)
             extremes = state.look()
-            yield Turn(np.nan, self.dual, state.violation, state.support, {"active": float(state.part.size)})
-            if self.deadline.passed(state.unshrink_seconds()):  # the pass that the report needs would end too late
+            yield Turn(np.nan, self.dual, state.violation, state.support, {"active": float(state.active)})
+            # The pass that the report needs would end too late.
+            if self.deadline.passed_for_all(self.team, state.unshrink_seconds()):
                 return Status.MAX_TIME
             if self._out_of_steps():
                 return Status.STALLED
@@ -143,16 +150,14 @@ class Decomposition:
                     extremes, progress = yield from self._ready()
                 else:
                     return Status.STALLED
-            elif self.options.shrinking and progress.turns % SHRINK_EVERY == 0:
-                still = state.shrink(extremes)
-                if still is not None:
-                    self.working_set.forget(np.tile(still, state.halves))
+            elif self.options.shrinking and progress.turns % SHRINK_EVERY == 0 and state.shrink(extremes):
+                self.working_set.forget(state.are_active(self.working_set.members % self.kernel.total))
 
     def _ready(self) -> Generator[None, None, tuple[FloatArray, Progress]]:
         """Sum up f where it is not known, and begin at β with everyone active."""
         require_finite(self.state)
         yield from self.state.sum_up()
-        self.dual = self.state.activate()
+        self.dual = self.state.dual_at_start()
         self.working_set = WorkingSet(self.state.size, self.state.size // 2)
         return self.state.look(), Progress(self.dual)
 
@@ -161,80 +166,127 @@ class Decomposition:
         return self.trials <= TRIALS
 
     def _out_of_steps(self) -> bool:
-        return self.costs.counts["inner_steps"] > MOST_STEPS + 1000 * self.qp.n
+        return bool(self.costs.counts["inner_steps"] > MOST_STEPS + 1000 * self.kernel.total)
+
+    def _too_large(self) -> Exception:
+        largest = float(self.state.over.most(self.qp.upper.max(initial=0.0)))
+        return known_to_all(TooLargeError(self.kernel.describe(), largest))
 
     def _turn(self, extremes: FloatArray) -> float:
         """One working set: select, solve, update. Returns the gain in the dual value."""
-        state, costs = self.state, self.costs
+        state, costs, n = self.state, self.costs, self.kernel.total
         with costs.clock("select"):
             variables = self._select(extremes)
         samples, column = variables, np.arange(len(variables))
         if state.halves > 1:
-            samples, column = np.unique(variables % self.qp.n, return_inverse=True)
+            samples, column = np.unique(variables % n, return_inverse=True)
         with costs.clock("tile"):
-            tile, place = self._tile(samples, column)
-            seated = np.empty_like(variables)  # in the tile's order
-            seated[place] = variables
-            beta, lo, hi, score, group = state.part.read(seated)
-        before = beta.copy()
+            seats = state.seats(samples)
+            tile, place = self.kernel.tile(state.part, samples)
+        at = variables // n * len(samples) + column  # of the variables in the rows of the seats
         with costs.clock("inner"):
-            # A tenth of the outer violation is accurate enough for now; all variables at once want the real thing.
-            whole = len(variables) == self.qp.n_variables
-            tol = 0.5 * self.options.tol if whole else max(0.5 * self.options.tol, 0.1 * state.violation)
-            new_score = score.copy()
-            steps, fell_back = solve_tile(
-                self.options.inner_solver, tile, beta, lo, hi, new_score, group, len(self.qp.targets), tol,
-                200 * len(variables),
-            )  # fmt: skip
-            costs.counts["inner_steps"] += steps
-            costs.counts["inner_fallbacks"] += fell_back
-        # ½ βᵀKβ − cᵀβ is quadratic, so its change is the mean of the slopes at both ends.
-        gain = 0.5 * float((beta - before) @ (score + new_score))
+            beta, gain = self._told(seats, *(self._solved(seats, tile, place, column, at) if self.team.rank == 0 else ()))
         if not np.isfinite(gain):
             raise Overflow
-        beside, moved = state.move(seated, samples, beta)
-        self.dual += gain + beside
-        return gain + beside if moved else 0.0
+        moved = state.move(seats, beta)
+        self._note(variables, *(a.ravel()[at] for a in (beta, seats.lo, seats.hi)))
+        self.dual += gain
+        return gain if moved else 0.0
+
+    def _solved(
+        self, seats: Seats, tile: NDArray[Any], place: IntArray, column: IntArray, at: IntArray
+    ) -> tuple[FloatArray, float, int, bool]:
+        """The inner problem: new β by half and sample, what that gains, steps, and whether the inner solver failed."""
+        tile, stands = self._by_variable(tile, place, column)
+        seated = np.empty_like(at)  # in the tile's order
+        seated[stands] = at
+        beta, lo, hi, center = (a.ravel()[seated] for a in (seats.beta, seats.lo, seats.hi, seats.center))
+        group = seats.group.ravel()[seated]
+        score = center - seats.f[seated % len(seats.samples)]
+        before, new_score = beta.copy(), score.copy()
+        # A tenth of the outer violation is accurate enough for now; all variables at once want the real thing.
+        least = 0.5 * self.options.tol
+        tol = least if len(at) == self.n_variables else max(least, 0.1 * self.state.violation)
+        steps, fell_back = solve_tile(
+            self.options.inner_solver, tile, beta, lo, hi, new_score, group, len(self.qp.targets), tol, 200 * len(at)
+        )
+        # ½ βᵀKβ − cᵀβ is quadratic, so its change is the mean of the slopes at both ends.
+        gain = 0.5 * float((beta - before) @ (score + new_score))
+        new = seats.beta.copy()
+        new.ravel()[seated] = beta
+        return new, gain + self._one_half_each(new, seats.center), steps, fell_back
+
+    def _one_half_each(self, beta: FloatArray, center: FloatArray) -> float:
+        """Regression with one sum: a and a* both positive gain nothing, and hide their difference. Returns what it gains."""
+        if len(beta) == 1 or len(self.qp.targets) == 2:
+            return 0.0
+        common = np.minimum(beta[0], -beta[1])
+        some = np.flatnonzero(common > 0)
+        if not len(some):
+            return 0.0
+        total = beta[:, some].sum(axis=0)
+        beta[0, some], beta[1, some] = np.maximum(total, 0.0), np.minimum(total, 0.0)
+        return float(common[some] @ (center[1, some] - center[0, some]))
+
+    def _told(
+        self, seats: Seats, beta: FloatArray | None = None, gain: float = 0.0, steps: int = 0, fell_back: bool = False
+    ) -> tuple[FloatArray, float]:
+        """What the first rank has found, on all of them: β and gain."""
+        if self.team.size > 1:
+            news = None if beta is None else np.append(beta.ravel(), [gain, steps, fell_back])
+            news = self.team.bcast(news)
+            beta, (gain, steps, fell_back) = news[:-3].reshape(seats.beta.shape), news[-3:].tolist()
+        assert beta is not None
+        self.costs.counts["inner_steps"] += int(steps)
+        self.costs.counts["inner_fallbacks"] += int(fell_back)
+        return beta, gain
+
+    def _note(self, variables: IntArray, beta: FloatArray, lo: FloatArray, hi: FloatArray) -> None:
+        """Where the values of the working set's members lie now, for the next selection."""
+        # alpha = 0 is β = lo for s = +1 and β = hi for s = −1
+        zero, full = np.where(hi > 0, beta == lo, beta == hi), np.where(hi > 0, beta == hi, beta == lo)
+        place = np.where(zero, 1.0, np.where(full, 2.0, 0.0))
+        members = self.working_set.members
+        self.working_set.place = place if members is variables else place[np.searchsorted(variables, members)]
 
     def _select(self, e: FloatArray) -> IntArray:
         state = self.state
-        if self.qp.n_variables <= state.size and state.part.size == self.qp.n:
-            return np.arange(self.qp.n_variables)
+        if self.n_variables <= state.size and state.active == self.kernel.total:
+            return np.arange(self.n_variables)
         k, equality = self.working_set.n_new, len(self.qp.targets) > 0
         groups = []
         for g in range(max(1, len(self.qp.targets))):
             above, below = (e[2 + g], e[g]) if equality else (0.0, 0.0)
-            mine = Violators(*state.part.candidates(g, k, above, below))
-            columns = [self.comm.allgather(column) for column in mine]
-            groups.append(merge([Violators(*c) for c in zip(*columns)], k))
+            groups.append(Violators(*state.part.candidates(g, k, above, below)))
+        if self.comm.size > 1:
+            ranks = [unpacked(sent, len(groups)) for sent in self.comm.allgather(packed(groups))]
+            groups = [merge(same, k) for same in zip(*ranks)]
         alone = state.halves == 2 and len(groups) == 1 and state.size >= 64
         if not equality:
             groups = [without_partner(groups[0])]
-        members = self.working_set.members
-        beta, lo, hi = (a.ravel()[members] for a in (state.beta, state.lo, state.hi))
-        # alpha = 0 is β = lo for s = +1 and β = hi for s = −1
-        zero, full = np.where(hi > 0, beta == lo, beta == hi), np.where(hi > 0, beta == hi, beta == lo)
-        place = np.where(zero, 1.0, np.where(full, 2.0, 0.0))
-        return self.working_set.select(groups, place, self.qp.n if alone else None)
+        return self.working_set.select(groups, self.kernel.total if alone else None)
 
-    def _tile(self, samples: IntArray, column: IntArray) -> tuple[NDArray[Any], IntArray]:
+    @staticmethod
+    def _by_variable(tile: NDArray[Any], place: IntArray, column: IntArray) -> tuple[NDArray[Any], IntArray]:
         """K between the working set's variables, padded for the core's vectors, and where each of them stands in it."""
-        tile, place = self.kernel.tile(self.state.part, samples)
         q, at = len(column), place[column]
-        if len(samples) == q:
+        if len(place) == q:
             return tile, at
         both = np.zeros((-(-q // 16) * 16,) * 2, tile.dtype)  # regression: both halves of a sample are in
         both[:q, :q] = tile[np.ix_(at, at)]
         return both, np.arange(q)
 
     def snapshot(self) -> dict[str, FloatArray]:
-        """alpha: f follows from it, and a certificate from both."""
+        """alpha (of the samples held here, in their order): f follows from it, and a certificate from both."""
         return {"alpha": self.qp.sign * self.state.beta.ravel() + 0.0}
 
     # ---- the end -------------------------------------------------------------------------------------------------
 
     def result(self, status: Status) -> DualResult:
-        point = self.state.point(self._completed(status))
+        try:
+            point = self.state.point(self._completed(status))
+        except Overflow:
+            raise self._too_large() from None
         multipliers = point.multipliers()[0]
         result = DualResult(
             status=status,
@@ -245,12 +297,12 @@ class Decomposition:
             f=self.state.f,
             dtype=self.kernel.dtype,
         )
-        if point.known.all():
+        if self.state.over.all(bool(point.known.all())):
             result.violation = known_violation(self.state, point)
             result.gap = float(point.gap(multipliers[None, :])[0])
             result.objective = self.state.dual() + result.gap
             if not np.isfinite([result.violation, result.objective]).all():
-                raise TooLargeError(self.kernel.describe(), float(self.qp.upper.max()))
+                raise self._too_large()
         result.status = settled(status, result.violation, self.options.tol)
         return result
 
@@ -258,10 +310,9 @@ class Decomposition:
         """Bring f up to date for the report: for which samples that was done. Who presses Ctrl-C does not wait for long."""
         state = self.state
         known = np.ones(self.qp.n, bool)
-        if state.part is not None and status is not Status.CONVERGED:
-            state.point()
-            if state.left and status is Status.INTERRUPTED and state.unshrink_seconds() > PATIENCE:
-                known[np.concatenate([ids for ids, _ in state.left])] = False
+        if not state.pending and status is not Status.CONVERGED:
+            if state.left and status is Status.INTERRUPTED and self._too_long(state.unshrink_seconds()):
+                known[np.concatenate([samples for samples, _ in state.left])] = False
                 return known
             if state.left:
                 _drained(state.unshrink())
@@ -271,10 +322,14 @@ class Decomposition:
             waiting = np.zeros(self.qp.n, bool)
             for piece in state.pending:
                 waiting[piece] = True
-            if hurry and self.costs.expected(float(waiting.sum()) * state.support) > PATIENCE:
+            if hurry and self._too_long(self.costs.expected(float(waiting.sum()) * state.support)):
                 return ~waiting
             next(state.sum_up())
         return known
+
+    def _too_long(self, seconds: float) -> bool:
+        """Whether a pass would try the patience of who has stopped the run; on all ranks what the first one says."""
+        return over(self.team).any(self.team.rank == 0 and seconds > PATIENCE)
 
 
 def _drained(steps: Generator[None, None, None]) -> None:

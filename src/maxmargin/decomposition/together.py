@@ -18,7 +18,7 @@ from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import Decomposition
 from maxmargin.decomposition.working_set import MB
 from maxmargin.kernel_values import NativeValues, Source
-from maxmargin.runtime import Control, Deadline, Progress, Several, Solver, Status, Total, Turn, total
+from maxmargin.runtime import ALONE, Comm, Control, Deadline, Progress, Several, Solver, Status, Total, Turn, total
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -34,9 +34,10 @@ class Together:
 
     def __init__(
         self, problems: Sequence[Problem], source: Callable[[IntArray], Source], blocks: Sequence[IntArray],
-        options: Options, control: Control,
+        options: Options, control: Control, team: Comm = ALONE,
     ) -> None:  # fmt: skip
         self.problems, self._source, self._options, self._control = problems, source, options, control
+        self._team = team
         self._parts: dict[int, DualResult] = {}
         self._begin = {p: problem.alpha for p, problem in enumerate(problems)}
         self._ids: list[int] = []  # of the small ones
@@ -44,7 +45,7 @@ class Together:
         self._rest: Several[DualResult] | None = None
         self._which: list[int] = []  # of the others
         self._made = 0  # turns
-        kernel = source(np.concatenate(blocks))
+        kernel = source(np.concatenate(blocks)) if team.size == 1 else None  # ranks share every problem
         if isinstance(kernel, NativeValues) and (small := self._small(kernel)):
             self._ids = small
             ends, some = np.cumsum([0, *map(len, blocks)]), [problems[p] for p in small]
@@ -125,5 +126,6 @@ class Together:
 
         control, numbers = self._control, self._which if len(self.problems) > 1 else None
         return Several(
-            make, len(self._which), deadline=control.deadline, max_turns=control.max_iter, at_least=1, numbers=numbers
-        )
+            make, len(self._which), deadline=control.deadline, max_turns=control.max_iter, at_least=1, numbers=numbers,
+            comm=self._team,
+        )  # fmt: skip

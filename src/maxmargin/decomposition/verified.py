@@ -21,21 +21,21 @@ AUDITED = 256  # samples, at most a sixteenth, whose f is computed again in floa
 
 def require_finite(state: State) -> None:
     """The largest kernel value must be a number in the precision at hand."""
-    largest = float(np.max(state.kernel.magnitude))
+    largest = _largest(state)
     if not largest * largest <= float(np.finfo(state.kernel.dtype).max):  # not its dtype: a comparison would round to it
         raise Overflow
 
 
 def renewed(state: State) -> bool:
     """Where β misses its sums or f has drifted, begin again from β: whether that was so."""
-    point, m = state.point(), state.kernel.magnitude
-    size = float(np.sum(np.abs(state.coef) * m))
-    drift = EPSILON * float(np.max(m)) * state.path
+    point, path = state.point(), state.path
+    size = state.over.of(np.abs(state.coef) * state.kernel.magnitude)
+    drift = EPSILON * _largest(state) * path
     missed = point.missed().any()
-    if not missed and (state.path <= PATH * size or drift <= DRIFT * state.options.tol):
+    if not missed and (path <= PATH * size or drift <= DRIFT * state.options.tol):
         return False
-    beta = (state.qp.sign * state.qp.repaired(point.alpha)).reshape(state.beta.shape) if missed else state.beta
-    state.stand_at(beta)
+    alpha = state.qp.repaired(point.alpha, state.over) if missed else point.alpha
+    state.stand_at((state.qp.sign * alpha).reshape(state.shape))
     return True
 
 
@@ -46,15 +46,15 @@ def sure(state: State) -> bool:
     if kernel.dtype == np.float64:
         return known_violation(state, point) <= tol
     coef = state.coef
-    spread = float(np.sqrt(np.sum(np.square(coef * kernel.magnitude))))
-    if cancels(kernel.noise * float(np.max(kernel.magnitude)) * spread, tol):
+    spread = float(np.sqrt(state.over.of(np.square(coef * kernel.magnitude))))
+    if cancels(kernel.noise * _largest(state) * spread, tol):
         return True
-    ids = np.unique(np.linspace(0, state.qp.n - 1, max(1, min(AUDITED, state.qp.n // 16))).astype(np.int64))
-    support = np.flatnonzero(coef)
+    n = state.qp.n
+    some = np.unique(np.linspace(0, n - 1, max(1, min(AUDITED, n // 16))).astype(np.int64)) if n else np.empty(0, np.int64)
     wider = kernel.wider()
     assert wider is not None
-    error = np.abs(wider.sum(ids, support, coef[support]) - state.f[ids]).max(initial=0.0)
-    return bool(2 * error <= 0.5 * tol)
+    error = np.abs(wider.sum(some, *state.gathered(coef)) - state.f[some]).max(initial=0.0)
+    return bool(2 * float(state.over.most(error)) <= 0.5 * tol)
 
 
 def known_violation(state: State, point: Point) -> float:
@@ -62,7 +62,12 @@ def known_violation(state: State, point: Point) -> float:
     rounding: FloatArray | None = None
     if state.kernel.dtype == np.float64:
         m = state.kernel.magnitude
-        each = state.kernel.noise * m * float(np.sum(np.abs(state.coef) * m))
-        if 2 * np.max(each) > state.options.tol:
+        each = state.kernel.noise * m * state.over.of(np.abs(state.coef) * m)
+        if 2 * float(state.over.most(np.max(each, initial=0.0))) > state.options.tol:
             rounding = np.tile(np.broadcast_to(each, state.qp.n), state.halves)
-    return state.violation_at(state.reduced(point.extremes(rounding)[0]))
+    return state.violation_at(point.extremes(rounding)[0])
+
+
+def _largest(state: State) -> float:
+    """m, of any sample."""
+    return float(state.over.most(np.max(state.kernel.magnitude, initial=0.0)))

@@ -37,6 +37,25 @@ def merge(parts: Sequence[Violators], k: int) -> Violators:
     return Violators(up[rise], up_score[rise], low[fall], low_score[fall])
 
 
+def packed(groups: Sequence[Violators]) -> FloatArray:
+    """As one array, to be sent; ids keep their bits."""
+    return np.concatenate([
+        part for g in groups
+        for part in (np.array([len(g.up), len(g.low)], float), g.up.view(float), g.up_score, g.low.view(float), g.low_score)
+    ])  # fmt: skip
+
+
+def unpacked(sent: FloatArray, groups: int) -> list[Violators]:
+    """What `packed` made one array of."""
+    out, at = [], 0
+    for _ in range(groups):
+        ups, lows = sent[at : at + 2].astype(int).tolist()
+        up, up_score, low, low_score = np.split(sent[at + 2 : at + 2 + 2 * (ups + lows)], np.cumsum([ups, ups, lows]))
+        out.append(Violators(up.view(np.int64), up_score, low.view(np.int64), low_score))
+        at += 2 + 2 * (ups + lows)
+    return out
+
+
 def without_partner(g: Violators) -> Violators:
     """No equality constraint: every violator stands alone. In pairs of neighbours in rank they are all taken in turn."""
     alone = np.concatenate([g.up, g.low])
@@ -48,20 +67,21 @@ def without_partner(g: Violators) -> Violators:
     return Violators(alone[first], size[first], alone[second], -size[second])
 
 
-def working_set_size(wanted: int | None, cache_size: float, n: int, n_variables: int, itemsize: int) -> int:
+def working_set_size(wanted: int | None, cache_size: float, n: int, n_variables: int, itemsize: int, halves: int = 1) -> int:
     """1536 by default, 1024 in regression: a third of the turns that the paper's 512 takes.
 
     Rows are computed only for variables that changed, so a larger set costs its tile (9 MB in float32, which stays in
     L3) and not n·q kernel values; beyond that, and sooner in regression with its many inner steps, the tile and the
     inner steps outweigh the turns saved (measured on the seven sets of the benchmarks). The tile must fit the cache: a
-    default size gives way, a wish that does not fit is refused, and so is a cache of less than one kernel row.
+    default size gives way, a wish that does not fit is refused, and so is a cache of less than one kernel row. (`n` is the
+    length of a row: where several ranks share the samples, the largest of theirs; the variables are those of all.)
     """
     budget, row = int(cache_size * MB), row_bytes(n, itemsize)
     if budget < row:
         raise ValueError(
             f"cache_size={cache_size:g} MB does not hold one kernel row of {n} samples: give at least {row / MB:.3g} MB"
         )
-    default = 1536 if n_variables == n else 1024
+    default = 1536 if halves == 1 else 1024
     size = min(wanted if wanted is not None else default, n_variables)
     if wanted is not None and size * size * itemsize > budget:
         raise ValueError(
@@ -89,11 +109,11 @@ class WorkingSet:
         self.n_new = max(2, n_new - n_new % 2)
         self.members: IntArray = np.empty(0, np.int64)
         self._turns: IntArray = np.empty(0, np.int64)
+        self.place: FloatArray = np.empty(0)  # where each member's value lies: 0 free, 1 at its lower bound, 2 at its upper
 
-    def select(self, groups: Sequence[Violators], place: FloatArray, n: int | None = None) -> IntArray:
-        """The next working set, sorted.
+    def select(self, groups: Sequence[Violators], n: int | None = None) -> IntArray:
+        """The next working set, sorted; `place` must be that of the present one.
 
-        `place` says for each present member where its value lies: 0 free, 1 at its lower bound, 2 at its upper.
         With `n` (regression), variables v and v + n of one sample do not enter together: the tile then needs no row twice.
         """
         chosen = _pairs(groups, self.n_new)
@@ -104,7 +124,7 @@ class WorkingSet:
         stay = np.ones(len(self.members), bool)
         stay[at[was]] = False
         fill = np.flatnonzero(stay)
-        rank = 8192 * place[fill] + np.minimum(self._turns[fill], 8191)
+        rank = 8192 * self.place[fill] + np.minimum(self._turns[fill], 8191)
         fill = fill[np.argsort(rank.astype(np.int16), kind="stable")][: self.size - len(chosen)]  # radix sort
         members = np.concatenate([chosen, self.members[fill]])
         turns = np.concatenate([np.zeros(len(chosen), np.int64), self._turns[fill] + 1])
@@ -118,9 +138,8 @@ class WorkingSet:
         return self.members
 
     def forget(self, active: NDArray[np.bool_]) -> None:
-        """Drop members whose variables are no longer active."""
-        keep = active[self.members]
-        self.members, self._turns = self.members[keep], self._turns[keep]
+        """Keep the members that are still active."""
+        self.members, self._turns, self.place = self.members[active], self._turns[active], self.place[active]
 
 
 def _pairs(groups: Sequence[Violators], count: int) -> IntArray:

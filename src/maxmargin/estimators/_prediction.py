@@ -213,9 +213,10 @@ def prepared(machine: Any) -> Expansion:
     return found[1]
 
 
-def dense_if_small(X: Any) -> Any:
+def dense_if_small(X: Any, rows: int | None = None) -> Any:
     """Few samples as dense rows: kernel values then have the same bits whatever form the samples came in."""
-    return X.toarray() if sp.issparse(X) and X.shape[0] * X.shape[1] <= SMALL else X
+    small = sp.issparse(X) and (X.shape[0] if rows is None else rows) * X.shape[1] <= SMALL
+    return X.toarray() if small else X
 
 
 def value_blocks(n: int, count: int) -> list[slice]:

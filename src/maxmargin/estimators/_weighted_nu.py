@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import Decomposition
+from maxmargin.decomposition.state import over
 from maxmargin.kernel_values import Source
 from maxmargin.problem.formulations import c_svc, intercept_and_r, nu_svc
-from maxmargin.runtime import Deadline, Status, Turn
+from maxmargin.runtime import Deadline, Status, Turn, known_to_all
 
 FloatArray = NDArray[np.float64]
 
@@ -34,9 +35,10 @@ class WeightedNu:
     ) -> None:  # fmt: skip
         self.y, self.nu, self.weight, self.factor = y, nu, weight, factor
         self.options, self.deadline, self.half = options, deadline, deadline.share(2)
-        qp = nu_svc(y, nu, weight)
-        alpha = None if begin is None else qp.repaired(begin * weight)
-        alpha = qp.repaired(kept["alpha"]) if kept else alpha
+        self.team, self.over = kernel.team, over(kernel.comm)
+        qp = nu_svc(y, nu, weight, self.over)
+        alpha = None if begin is None else qp.repaired(begin * weight, self.over)
+        alpha = qp.repaired(kept["alpha"], self.over) if kept else alpha
         self._later = kept.get("second") if kept else None
         self.first = Decomposition(qp, kernel, options, alpha=alpha, deadline=self.half)
         self.found: DualResult | None = None  # by stage 1
@@ -81,17 +83,21 @@ class WeightedNu:
             if turn is not None:
                 turn.extra["stage"] = float(stage)
             yield turn
-            if stage == 1 and self.half.passed():
+            if stage == 1 and self.half.passed_for_all(self.team):
                 turns.close()
                 return Status.MAX_TIME
 
     def _stage_2(self, found: DualResult) -> Decomposition:
         margin = -intercept_and_r(found.multipliers)[1]
         if margin <= 0 and found.status is Status.CONVERGED:
-            raise ValueError(f"nu={self.nu:g} leaves no margin between two classes for class_weight to weigh: raise nu")
+            raise known_to_all(
+                ValueError(f"nu={self.nu:g} leaves no margin between two classes for class_weight to weigh: raise nu")
+            )
         self.found, self.margin = found, margin if margin > 0 else 1.0
         qp = c_svc(self.y, self.unit * self.weight)
         kernel = self.first.kernel  # float64, if stage 1 needed that
         begin = found.alpha * self.unit if self._later is None else self._later
-        self.second = Decomposition(qp, kernel, self.options, alpha=qp.repaired(begin), deadline=self.deadline)
+        self.second = Decomposition(
+            qp, kernel, self.options, alpha=qp.repaired(begin, self.over), deadline=self.deadline
+        )
         return self.second

@@ -219,7 +219,7 @@ working_set_size, inner_solver, checkpoint, checkpoint_every
         if ovr:
             attributes = self._ovr_attributes(setup, X, classes, encoded, solutions)
         else:
-            attributes = self._attributes(setup, X, classes, encoded, solutions)
+            attributes = self._attributes(setup, solutions)
         attributes |= self._level_attributes(setup, X, attributes["support_"], problems, result)
         return result, attributes
 

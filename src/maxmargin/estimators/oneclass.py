@@ -13,7 +13,7 @@ from sklearn.base import OutlierMixin
 from maxmargin.estimators._base import check_number
 from maxmargin.estimators._checkpoints import EVERY
 from maxmargin.estimators._constraints import EXACT, NU, Constraints
-from maxmargin.estimators._kernel import KernelMachine, Setup
+from maxmargin.estimators._kernel import KernelMachine, Setup, row_numbers
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.problem.formulations import intercept_and_r, one_class
 from maxmargin.runtime import Control, Result
@@ -94,19 +94,21 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         check_number("nu", self.nu, low=0, high=1, closed="right", remedy="the fraction of outliers allowed")
 
     def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
-        setup, X = Setup(self, data), data.X
-        qp = one_class(self.nu, setup.rows.weight)
+        setup = Setup(self, data)
+        qp, n_rows = one_class(self.nu, setup.rows.weight, setup.over), setup.data.X.shape[0]
         last = getattr(self, "_last", None) if self.warm_start else None
-        warm = qp.repaired(last["alpha"]) if last and np.array_equal(last["index"], setup.rows.index) else None
+        warm = None
+        if self.warm_start and setup.same_rows(last) and last is not None:
+            warm = qp.repaired(last["alpha"], setup.over)
         result = setup.solve(qp, control, warm)
-        alpha = setup.rows.spread(result.alpha, X.shape[0], np.ones(qp.n))
-        support = np.flatnonzero(alpha)
+        alpha = setup.rows.spread(result.alpha, n_rows, np.ones(qp.n))
+        support, vectors, coef, _ = setup.expansion(alpha[None], np.zeros(n_rows, np.int64))
         b, _ = intercept_and_r(result.multipliers)
         attributes = {
-            "support_": support.astype(np.int32),
-            "support_vectors_": self._support(X, support),
+            "support_": support.astype(row_numbers(setup.n_rows)),
+            "support_vectors_": vectors,
             "n_support_": np.array([len(support)], np.int32),
-            "dual_coef_": alpha[None, support],
+            "dual_coef_": np.ascontiguousarray(coef),
             "intercept_": np.array([b]),
             "offset_": -b,
             **self._about(setup, [result]),

@@ -18,13 +18,13 @@ from maxmargin.decomposition.together import SMALL, Together
 from maxmargin.estimators._base import check_choice, check_flags, check_number, check_seed, require_fitted
 from maxmargin.estimators._checkpoints import EVERY
 from maxmargin.estimators._constraints import INTERCEPT, NU, PAIRS, C, Constraints
-from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
+from maxmargin.estimators._kernel import KernelMachine, Setup, check_C, row_numbers
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._probability import Probabilities
 from maxmargin.estimators._weighted_nu import WeightedNu
 from maxmargin.estimators.multiclass import ovr_decision, pair_votes
 from maxmargin.problem.formulations import QP, c_svc, intercept_and_r, nu_svc
-from maxmargin.runtime import Control, Deadline, Result, run
+from maxmargin.runtime import Control, Deadline, Result, raised_by_all, run
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -47,8 +47,8 @@ class Pair:
     kept: dict[str, FloatArray] | None = None
 
     def problem(self, qp: QP) -> Problem:
-        begin = None if self.warm is None else qp.repaired(self.warm * qp.upper)
-        begin = qp.repaired(self.kept["alpha"]) if self.kept else begin
+        begin = None if self.warm is None else qp.repaired(self.warm * qp.upper, self.setup.over)
+        begin = qp.repaired(self.kept["alpha"], self.setup.over) if self.kept else begin
         return Problem(qp, self.chosen, self.classes, begin)
 
 
@@ -89,6 +89,7 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
 
     def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
         setup = Setup(self, data)
+        data = setup.data
         label = data.code[setup.rows.index]
         members = [np.flatnonzero(label == c) for c in range(len(data.classes))]
         pairs = self._pairs(setup, label, members)
@@ -96,12 +97,13 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         order = setup.hash_order.of([pair.chosen for pair in pairs])
         kept = checkpoint.recalled(order.restored)
         pairs = [replace(pair, kept=mine) for pair, mine in zip(pairs, kept)] if kept else pairs
-        together = Together([self._problem(pair) for pair in pairs], setup.source, members, setup.options, control)
+        problems = [self._problem(pair) for pair in pairs]
+        together = Together(problems, setup.source, members, setup.options, control, setup.team)
         watched = checkpoint.watched(control, order.stored)
         result = run(together, replace(watched, max_iter=-1))  # max_iter is a limit for each pair
         setup.widen(max(part.dtype for part in result.parts))
         solutions = [self._solution(pair, part) for pair, part in zip(pairs, result.parts)]
-        return result, self._attributes(setup, data.X, data.classes, data.code, solutions)
+        return result, self._attributes(setup, solutions)
 
     def _pairs(self, setup: Setup, label: IntArray, members: list[IntArray]) -> list[Pair]:
         """Of each two classes the first is the positive one; of a single pair it is the second."""
@@ -123,17 +125,16 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
     def _last_alphas(self, setup: Setup, n_pairs: int) -> list[FloatArray] | None:
         """For a warm start: the last fit's alphas in units of their bound, if it saw the same rows."""
         last = getattr(self, "_last", None) if self.warm_start else None
-        if last is None or len(last["shares"]) != n_pairs or not np.array_equal(last["index"], setup.rows.index):
+        if not self.warm_start or not setup.same_rows(last) or last is None or len(last["shares"]) != n_pairs:
             return None
         return list(last["shares"])
 
-    def _attributes(
-        self, setup: Setup, X: Any, classes: NDArray[Any], encoded: IntArray, solutions: list[Solution]
-    ) -> dict[str, Any]:
+    def _attributes(self, setup: Setup, solutions: list[Solution]) -> dict[str, Any]:
         """Solutions of the pairs in scikit-learn's layout: support vectors by class, (classes − 1) rows of coefficients.
 
         Class i's coefficient for the pair (i, j) stands in row j − 1 of its columns, class j's in row i.
         """
+        classes, encoded, n_rows = setup.data.classes, setup.data.code, setup.data.X.shape[0]
         rows, label = setup.rows, encoded[setup.rows.index]
         alpha, unit = (np.zeros((len(classes) - 1, len(rows.index))) for _ in range(2))
         factor = np.zeros((len(classes) - 1, len(classes)))  # of class c's alphas in each row
@@ -148,18 +149,17 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         factor[j - 1, i] = (-1.0 if len(classes) == 2 else 1.0) / scale
         factor[i, j] = -factor[j - 1, i]
         intercept = np.array([intercept_and_r(s.result.multipliers)[0] for s in solutions]) / scale
-        coef = rows.spread(alpha, X.shape[0], unit) * factor[:, encoded]
+        coef = rows.spread(alpha, n_rows, unit) * factor[:, encoded]
         results = [s.result for s in solutions]
-        used = np.flatnonzero(coef.any(axis=0))
-        support = used[np.argsort(encoded[used], kind="stable")]
-        counts = np.bincount(encoded[support], minlength=len(classes)).astype(np.int32)
+        support, vectors, coef, code = setup.expansion(coef, encoded)
+        counts = np.bincount(code, minlength=len(classes)).astype(np.int32)
         attributes = {
             "classes_": classes,
             "class_weight_": setup.data.factors,
-            "support_": support.astype(np.int32),
-            "support_vectors_": self._support(X, support),
+            "support_": support.astype(row_numbers(setup.n_rows)),
+            "support_vectors_": vectors,
             "n_support_": counts,
-            "dual_coef_": np.ascontiguousarray(coef[:, support]),
+            "dual_coef_": np.ascontiguousarray(coef),
             "intercept_": intercept,
             "n_iter_": np.array([r.n_iter for r in results], np.int32),
             **self._about(setup, results),
@@ -454,10 +454,11 @@ class NuSVC(Probabilities, _KernelClassifier):
         check_number("nu", self.nu, low=0, high=1, closed="right", remedy="the fraction of margin errors allowed")
 
     def _problem(self, pair: Pair) -> Problem:
-        qp = nu_svc(pair.y, self.nu, pair.weight)
+        setup = pair.setup
+        with raised_by_all():
+            qp = nu_svc(pair.y, self.nu, pair.weight, setup.over)
         if not self._weighted(pair):
             return pair.problem(qp)
-        setup = pair.setup
 
         def solver(deadline: Deadline) -> WeightedNu:
             values = setup.source(pair.chosen)
@@ -478,6 +479,5 @@ class NuSVC(Probabilities, _KernelClassifier):
         first, second = pair.setup.data.factors[list(pair.classes)]
         return bool(first != second)
 
-    def _attributes(self, setup: Setup, *args: Any) -> dict[str, Any]:
-        solutions: list[Solution] = args[-1]
-        return super()._attributes(setup, *args) | {"margin_": np.array([s.margin for s in solutions])}
+    def _attributes(self, setup: Setup, solutions: list[Solution]) -> dict[str, Any]:
+        return super()._attributes(setup, solutions) | {"margin_": np.array([s.margin for s in solutions])}

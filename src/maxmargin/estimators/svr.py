@@ -14,9 +14,10 @@ from maxmargin.decomposition.options import DualResult
 from maxmargin.estimators._base import check_number, require_fitted
 from maxmargin.estimators._checkpoints import EVERY
 from maxmargin.estimators._constraints import EPSILON, EXACT, INTERCEPT, NU, C, Constraints, positive
-from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
+from maxmargin.estimators._kernel import KernelMachine, Setup, check_C, row_numbers
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.problem.formulations import QP, epsilon_svr, intercept_and_r, nu_svr
+from maxmargin.problem.sums import Sums
 from maxmargin.runtime import Control, Result
 
 FloatArray = NDArray[np.float64]
@@ -27,7 +28,7 @@ class _KernelRegressor(RegressorMixin, KernelMachine):
 
     C: float
 
-    def _qp(self, t: FloatArray, weight: FloatArray) -> QP:
+    def _qp(self, t: FloatArray, weight: FloatArray, over: Sums) -> QP:
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
@@ -36,29 +37,28 @@ class _KernelRegressor(RegressorMixin, KernelMachine):
 
     def _solved(self, data: Labelled, control: Control) -> tuple[Result, dict[str, Any]]:
         setup = Setup(self, data)
-        qp = self._qp(data.target[setup.rows.index], setup.rows.weight)
+        qp = self._qp(setup.data.target[setup.rows.index], setup.rows.weight, setup.over)
         result = setup.solve(qp, control, self._warm_alpha(setup, qp))
-        return result, self._attributes(setup, data.X, qp, result)
+        return result, self._attributes(setup, qp, result)
 
     def _warm_alpha(self, setup: Setup, qp: QP) -> FloatArray | None:
         if self._seed is not None:
             return qp.repaired(np.concatenate([half[setup.rows.index] for half in self._seed[0, -1]]) * qp.upper)
         last = getattr(self, "_last", None) if self.warm_start else None
-        if last is None or not np.array_equal(last["index"], setup.rows.index):
+        if not self.warm_start or not setup.same_rows(last) or last is None:
             return None
-        return qp.repaired(last["alpha"] * (self._unit() / last["unit"]))
+        return qp.repaired(last["alpha"] * (self._unit() / last["unit"]), setup.over)
 
-    def _attributes(self, setup: Setup, X: Any, qp: QP, result: DualResult) -> dict[str, Any]:
-        unit = np.full(qp.n, self._unit())
-        plus, minus = (setup.rows.spread(half, X.shape[0], unit) for half in result.alpha.reshape(2, qp.n))
-        coef = plus - minus
-        support = np.flatnonzero(coef)
+    def _attributes(self, setup: Setup, qp: QP, result: DualResult) -> dict[str, Any]:
+        unit, n_rows = np.full(qp.n, self._unit()), setup.data.X.shape[0]
+        plus, minus = (setup.rows.spread(half, n_rows, unit) for half in result.alpha.reshape(2, qp.n))
+        support, vectors, coef, _ = setup.expansion((plus - minus)[None], np.zeros(n_rows, np.int64))
         intercept, tube = intercept_and_r(result.multipliers)
         attributes = {
-            "support_": support.astype(np.int32),
-            "support_vectors_": self._support(X, support),
+            "support_": support.astype(row_numbers(setup.n_rows)),
+            "support_vectors_": vectors,
             "n_support_": np.array([len(support)], np.int32),
-            "dual_coef_": coef[None, support],
+            "dual_coef_": np.ascontiguousarray(coef),
             "intercept_": np.array([intercept]),
             **self._about(setup, [result]),
         }
@@ -147,7 +147,7 @@ class SVR(_KernelRegressor):
         super()._check_parameters()
         check_number("epsilon", self.epsilon, low=0, closed="left", remedy="the half width of the tube")
 
-    def _qp(self, t: FloatArray, weight: FloatArray) -> QP:
+    def _qp(self, t: FloatArray, weight: FloatArray, over: Sums) -> QP:
         return epsilon_svr(t, self.epsilon, self._unit() * weight, self.fit_intercept)
 
 
@@ -227,5 +227,5 @@ class NuSVR(_KernelRegressor):
         check_number("nu", self.nu, low=0, high=1, closed="right", remedy="the fraction of errors allowed")
         check_number("C", self.C, low=0, remedy="the hard margin has no width to be found: give a finite number, or use SVR")
 
-    def _qp(self, t: FloatArray, weight: FloatArray) -> QP:
-        return nu_svr(t, self.nu, self._unit(), weight)
+    def _qp(self, t: FloatArray, weight: FloatArray, over: Sums) -> QP:
+        return nu_svr(t, self.nu, self._unit(), weight, over)

@@ -11,15 +11,20 @@ from numpy.typing import NDArray
 from maxmargin import _core
 from maxmargin.kernel_values.source import FloatArray, IntArray, pieces
 from maxmargin.problem.kernels import Kernel, checked_block
+from maxmargin.runtime import ALONE, Comm
 
 
 class GivenValues:
     """Kernel values from a Gram matrix or a function of two blocks of samples; rows go through the same cache."""
 
+    comm: Comm = ALONE
+    team: Comm = ALONE
+
     def __init__(self, X: Any, kernel: Kernel, rows: IntArray, dtype: Any, threads: int) -> None:
         self.X, self.kernel, self.rows, self.threads = X, kernel, rows, threads
         self.dtype = np.dtype(dtype)
         self.noise = 2 * float(np.finfo(self.dtype).eps)
+        self.first, self.total = 0, len(rows)
         self._largest = 0.0  # of the values that a function has returned so far
 
     def wider(self) -> GivenValues | None:
@@ -58,21 +63,24 @@ class GivenValues:
     def update(self, part: Any, ids: IntArray, coef: FloatArray) -> int:
         missing = np.isin(ids, part.missing(ids))
         # Rows held are read before any new row may take their place.
-        hits = int(part.update(ids[~missing], coef[~missing]))
+        hits = int(part.update(ids[~missing], coef[~missing], None, ids[~missing]))
         active = part.active
         step = max(1, min(part.cache_slots, 2**24 // max(1, len(active))))  # at most 128 MB of block at a time
         fresh, fresh_coef = ids[missing], coef[missing]
         for i in range(0, len(fresh), step):
             some = fresh[i : i + step]
             part.put(some, self.block(some, active))
-            part.update(some, fresh_coef[i : i + step])
+            part.update(some, fresh_coef[i : i + step], None, some)
         return hits
 
-    def sum(self, ids: IntArray, others: IntArray, coef: FloatArray) -> FloatArray:
-        total = np.zeros(len(ids))
-        step = max(1, 2**24 // max(1, len(ids)))  # 128 MB of block at a time
+    def sum(self, samples: IntArray, others: IntArray, coef: FloatArray) -> FloatArray:
+        total = np.zeros(len(samples))
+        step = max(1, 2**24 // max(1, len(samples)))  # 128 MB of block at a time
         for i in range(0, len(others), step):
-            total += coef[i : i + step] @ self.block(others[i : i + step], ids)
+            total += coef[i : i + step] @ self.block(others[i : i + step], samples)
         return total
+
+    def fill(self, part: Any, begin: int) -> None:
+        """Nothing: the part has dropped its rows, as they would have to be asked for again."""
 
     pieces = staticmethod(pieces)

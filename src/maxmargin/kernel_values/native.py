@@ -15,6 +15,7 @@ from maxmargin import _core
 from maxmargin.data.matrix import as_matrix, entries, mostly_zero
 from maxmargin.kernel_values.source import FloatArray, IntArray, pieces
 from maxmargin.problem.kernels import Kernel, largest_value
+from maxmargin.runtime import ALONE, Comm
 
 Frame = tuple[FloatArray, float]
 
@@ -76,7 +77,7 @@ class Samples:
 
     def cheap(self, rows: IntArray) -> bool:
         """Whether a kernel value between these rows costs less than the memory to keep it in, on the average."""
-        if sp.issparse(self.X):
+        if sp.issparse(self.X) or not len(rows):
             return False
         return bool(self.X.shape[1] * (1.0 - self.points.far_share(rows)) <= _CHEAP)
 
@@ -121,9 +122,14 @@ class Samples:
 class NativeValues:
     """Kernel values computed by the core from rows[id] of X."""
 
+    first = 0
+    comm: Comm = ALONE
+    team: Comm = ALONE
+
     def __init__(self, samples: Samples, rows: IntArray) -> None:
         self.samples, self.rows = samples, np.ascontiguousarray(rows, np.int64)
         self.dtype = samples.dtype
+        self.total = len(self.rows)
 
     def wider(self) -> NativeValues | None:
         return None if self.dtype == np.float64 else type(self)(self.samples.wider(), self.rows)
@@ -149,19 +155,24 @@ class NativeValues:
         cache_bytes = max(cache_bytes - s.held_bytes, row)
         if s.cheap(self.rows):
             cache_bytes = min(cache_bytes, _ENOUGH_WHEN_CHEAP + s.packed_bytes(len(self.rows)))
-        return s.Part(s.points, self.rows, center, lo, hi, beta, group, f, int(cache_bytes), s.threads)
+        state = (center, lo, hi, beta, group, f)
+        return s.Part(s.points, self.rows, *state, int(cache_bytes), s.threads, self.first, self.total)
 
     def tile(self, part: Any, ids: IntArray) -> tuple[NDArray[Any], IntArray]:
-        tile, place = part.tile(ids)
+        tile, place = part.tile(ids, self.samples.points, self.rows[ids])
         return tile, place
 
     def update(self, part: Any, ids: IntArray, coef: FloatArray) -> int:
-        return int(part.update(ids, coef))
+        return int(part.update(ids, coef, self.samples.points, self.rows[ids]))
 
-    def sum(self, ids: IntArray, others: IntArray, coef: FloatArray) -> FloatArray:
+    def sum(self, samples: IntArray, others: IntArray, coef: FloatArray) -> FloatArray:
         s = self.samples
-        out = np.zeros((1, len(ids)))
-        s.points.sum(self.rows[ids], s.points, self.rows[others], coef[None, :], out, s.threads)
+        out = np.zeros((1, len(samples)))
+        s.points.sum(self.rows[samples], s.points, self.rows[others], coef[None, :], out, s.threads)
         return np.asarray(out[0])
+
+    def fill(self, part: Any, begin: int) -> None:
+        ids = part.cached
+        part.fill(begin, ids, self.samples.points, self.rows[ids])
 
     pieces = staticmethod(pieces)

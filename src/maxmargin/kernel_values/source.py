@@ -8,6 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.runtime import Comm
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -16,9 +18,17 @@ _VALUES_PER_CALL = 10**8
 
 
 class Source(Protocol):
-    """Kernel values between the samples of one QP, which it knows by id 0 … n − 1."""
+    """Kernel values between the samples of one QP, which have the ids 0 … total − 1.
 
-    rows: IntArray  # of the user's X, by id
+    Where several ranks share the QP, each holds the samples first … first + len(rows) − 1, and makes the same calls; `sum`
+    knows its own samples by their numbers from 0 on.
+    """
+
+    rows: IntArray  # of the user's X, by sample held here
+    first: int
+    total: int
+    comm: Comm  # the ranks among which the samples are divided
+    team: Comm  # the ranks that compute together: those, or more, which then all hold all samples
     dtype: np.dtype[Any]
 
     @property
@@ -33,13 +43,16 @@ class Source(Protocol):
         """The state of the samples, with its row cache (native/decomposition/part.hpp)."""
 
     def tile(self, part: Any, ids: IntArray) -> tuple[NDArray[Any], IntArray]:
-        """K between a few samples, padded to a multiple of 16, and where each one stands in it."""
+        """K between a few samples, padded to a multiple of 16, and where each one stands in it. On the first rank."""
 
     def update(self, part: Any, ids: IntArray, coef: FloatArray) -> int:
-        """f += Σ coef_i K(·, i) over the part's active samples; returns cache hits."""
+        """f += Σ coef_i K(·, i) over the part's active samples, the ids being of the last tile; returns cache hits."""
 
-    def sum(self, ids: IntArray, others: IntArray, coef: FloatArray) -> FloatArray:
-        """Σ coef_i K(others_i, ·) at some samples, nothing cached."""
+    def sum(self, samples: IntArray, others: IntArray, coef: FloatArray) -> FloatArray:
+        """Σ coef_i K(others_i, ·) at some of the samples held here, for ascending ids `others`; nothing cached."""
+
+    def fill(self, part: Any, begin: int) -> None:
+        """The values of cached rows at the part's active positions from `begin` on, which were taken back."""
 
     def pieces(self, n: int, m: int) -> Iterator[slice]:
         """Slices of range(n) such that one sum over m rows stays well under a second."""

@@ -26,6 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.problem.sums import HERE, Sums
+
 FloatArray = NDArray[np.float64]
 ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of Σ a: what a sum may miss its target by
 # What C=inf stands for: no margin errors. Larger than the coefficients of a separable problem unless its margin is tiny (one
@@ -56,27 +58,34 @@ class QP:
     def linear(self) -> FloatArray:
         return -self.sign * self.center
 
-    def start(self) -> FloatArray:
-        """A feasible point with few non-zeros: each group's target filled from its first variables on."""
+    def start(self, over: Sums = HERE) -> FloatArray:
+        """A feasible point with few non-zeros: each group's target filled from its first variables on.
+
+        Where several processes hold the samples, this is a part of the problem, but for its targets, and `over` sums over
+        all of them.
+        """
         alpha = np.zeros(self.n_variables)
         for g, target in enumerate(self.targets):
             if target == 0:
                 continue
             members = np.flatnonzero((self.group == g) & (self.sign == np.sign(target)))
-            filled = np.cumsum(self.upper[members])
-            alpha[members] = np.clip(abs(target) - (filled - self.upper[members]), 0, self.upper[members])
+            upper = self.upper[members]
+            filled = np.cumsum(upper) + over.before(upper)
+            alpha[members] = np.clip(abs(target) - (filled - upper), 0, upper)
         return alpha
 
-    def repaired(self, alpha: FloatArray) -> FloatArray:
+    def repaired(self, alpha: FloatArray, over: Sums = HERE) -> FloatArray:
         """A feasible point near `alpha`: clipped to the bounds, then each group's sum restored."""
         alpha = np.clip(alpha, 0.0, self.upper)
         for g, target in enumerate(self.targets):
             mine = np.flatnonzero(self.group == g)
-            alpha[mine] = restored(alpha[mine], self.upper[mine], self.sign[mine], float(target))
+            alpha[mine] = restored(alpha[mine], self.upper[mine], self.sign[mine], float(target), over)
         return alpha
 
 
-def restored(alpha: FloatArray, upper: FloatArray, sign: FloatArray, target: float) -> FloatArray:
+def restored(
+    alpha: FloatArray, upper: FloatArray, sign: FloatArray, target: float, over: Sums = HERE
+) -> FloatArray:
     """`alpha`, within its bounds, moved such that Σ s a = target to the rounding of Σ a.
 
     Variables between their bounds give first, in proportion to their distance from the nearer one, then in proportion to
@@ -84,22 +93,23 @@ def restored(alpha: FloatArray, upper: FloatArray, sign: FloatArray, target: flo
     solution is its own restoration, and zeros stay zeros in a warm start.
     """
     for _ in range(8):  # the first pass does it but for rounding, of which each pass leaves a part
-        excess = float(np.sum(sign * alpha, dtype=np.longdouble) - target)
-        if abs(excess) <= ROUNDING * float(alpha.sum()):
+        excess = float(over.exact(sign * alpha) - target)
+        if abs(excess) <= ROUNDING * over.of(alpha):
             break
         falls = sign * excess > 0  # lowering these, and raising the others, takes the excess away
         room = np.where(falls, alpha, upper - alpha)
         inside = np.where((alpha > 0) & (alpha < upper), room, 0.0)
         shy = np.minimum(inside, upper - room)  # the distance from the nearer bound
-        if shy.sum() >= abs(excess):
-            share = shy * (abs(excess) / shy.sum())
-        elif inside.sum() >= abs(excess):
-            share = inside * (abs(excess) / inside.sum())
+        if (near := over.of(shy)) >= abs(excess):
+            share = shy * (abs(excess) / near)
+        elif (free := over.of(inside)) >= abs(excess):
+            share = inside * (abs(excess) / free)
         else:
             outside = room - inside
-            share = inside + np.clip(abs(excess) - inside.sum() - (np.cumsum(outside) - outside), 0.0, outside)
+            others = np.cumsum(outside) - outside + over.before(outside)
+            share = inside + np.clip(abs(excess) - free - others, 0.0, outside)
         moved = np.clip(np.where(falls, alpha - share, alpha + share), 0.0, upper)
-        if (moved == alpha).all():
+        if over.all(bool((moved == alpha).all())):
             break
         alpha = moved
     return alpha
@@ -123,34 +133,35 @@ def epsilon_svr(t: FloatArray, epsilon: float, upper: FloatArray, fit_intercept:
     return QP(n, sign, center, np.tile(upper, 2), np.zeros(2 * n, np.int8), np.zeros(int(fit_intercept)))
 
 
-def nu_svc(y: FloatArray, nu: float, weight: FloatArray) -> QP:
+def nu_svc(y: FloatArray, nu: float, weight: FloatArray, over: Sums = HERE) -> QP:
     """ν-SVC; infeasible when a class weighs less than ν·Σw/2."""
-    half = 0.5 * nu * weight.sum()
-    lightest = min(weight[y > 0].sum(), weight[y < 0].sum())
+    total = over.of(weight)
+    half = 0.5 * nu * total
+    lightest = min(over.of(weight[y > 0]), over.of(weight[y < 0]))
     if half > lightest * (1 + 1e-12):
         raise InfeasibleError(
             f"specified nu is infeasible: nu={nu:g} is too large for these classes; "
-            f"the largest feasible value is {2 * lightest / weight.sum():.6g}"
+            f"the largest feasible value is {2 * lightest / total:.6g}"
         )
     half = min(half, lightest)
     group = (y < 0).astype(np.int8)
     return QP(len(y), y, np.zeros(len(y)), weight, group, np.array([half, -half]))
 
 
-def nu_svr(t: FloatArray, nu: float, C: float, weight: FloatArray) -> QP:
+def nu_svr(t: FloatArray, nu: float, C: float, weight: FloatArray, over: Sums = HERE) -> QP:
     """ν-SVR with targets t; feasible for every 0 < ν ≤ 1."""
     n = len(t)
     sign = np.repeat([1.0, -1.0], n)
-    half = 0.5 * C * nu * weight.sum()
+    half = 0.5 * C * nu * over.of(weight)
     group = (sign < 0).astype(np.int8)
     return QP(n, sign, np.tile(t, 2), np.tile(C * weight, 2), group, np.array([half, -half]))
 
 
-def one_class(nu: float, weight: FloatArray) -> QP:
+def one_class(nu: float, weight: FloatArray, over: Sums = HERE) -> QP:
     """One-class SVM; feasible for every 0 < ν ≤ 1."""
     n = len(weight)
     ones, zeros = np.ones(n), np.zeros(n)
-    return QP(n, ones, zeros, weight, np.zeros(n, np.int8), np.array([nu * weight.sum()]))
+    return QP(n, ones, zeros, weight, np.zeros(n, np.int8), np.array([nu * over.of(weight)]))
 
 
 def coefficients(qp: QP, alpha: FloatArray) -> FloatArray:

@@ -10,6 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from maxmargin.problem.sums import HERE, Sums
+
 FloatArray = NDArray[np.float64]
 
 NATIVE = ("linear", "poly", "rbf", "sigmoid", "laplacian")
@@ -115,15 +117,17 @@ def weighted_sums(block: NDArray[Any], coef: FloatArray) -> FloatArray:
     return out
 
 
-def resolve_gamma(gamma: Any, X: Any, rows: NDArray[np.int64], weight: FloatArray) -> float:
+def resolve_gamma(
+    gamma: Any, X: Any, rows: NDArray[np.int64], weight: FloatArray, over: Sums = HERE
+) -> float:
     """γ as a number: 'auto' is 1 / d, 'scale' is 1 / (d · Var) over the entries of X[rows], each row `weight` times."""
     if isinstance(gamma, str) and gamma == "auto":
         return 1.0 / float(X.shape[1])
     if not isinstance(gamma, str):
         return float(gamma)
     with np.errstate(over="ignore", invalid="ignore"):
-        variance = _weighted_variance(X, rows, weight)
-    return scale_of_variance(variance, X.shape[1], lambda: largest_value(X, rows))
+        variance = _weighted_variance(X, rows, weight, over)
+    return scale_of_variance(variance, X.shape[1], lambda: float(over.most(largest_value(X, rows))))
 
 
 def scale_of_variance(variance: float, features: int, largest: Callable[[], float]) -> float:
@@ -155,20 +159,21 @@ def _squared_norms(X: Any, rows: NDArray[np.int64], block: int = 16384) -> Float
     return out
 
 
-def _weighted_variance(X: Any, rows: NDArray[np.int64], weight: FloatArray, block: int = 16384) -> float:
+def _weighted_variance(
+    X: Any, rows: NDArray[np.int64], weight: FloatArray, over: Sums, block: int = 16384
+) -> float:
     """Two passes over blocks of rows, so that X is not copied, in the order given, so that it alone decides the bits.
 
     Of differences from one entry, so that features that are all the same have the variance 0 wherever they are.
     """
-    part = weight / (float(weight.sum()) * X.shape[1])  # first: sums of large weights and features may overflow
+    part = weight / (over.of(weight) * X.shape[1])  # first: sums of large weights and features may overflow
     blocks = [(part[i : i + block], rows[i : i + block]) for i in range(0, len(rows), block)]
-    origin = 0.0
-    if X.shape[1] and len(rows):
-        origin = float(X[rows[0], 0])
+    origin = float(over.most(X[rows[0], 0] if X.shape[1] and len(rows) else -np.inf))
+    origin = origin if np.isfinite(origin) else 0.0
 
     def sums(power: int, shift: float) -> float:
         """Σ part (x − shift)^power over all entries."""
-        return sum(power_sum(X[some], share, power, shift) for share, some in blocks)
+        return over.of(sum(power_sum(X[some], share, power, shift) for share, some in blocks))
 
     return sums(2, origin + sums(1, origin))
 

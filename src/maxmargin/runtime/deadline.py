@@ -5,6 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+import numpy as np
+
+from maxmargin.runtime.comm import Comm
+
 
 @dataclass(frozen=True)
 class Deadline:
@@ -24,6 +28,11 @@ class Deadline:
     def passed(self, margin: float = 0.0) -> bool:
         """Whether the moment comes within `margin` seconds."""
         return self.end is not None and time.perf_counter() + margin >= self.end
+
+    def passed_for_all(self, comm: Comm, margin: float = 0.0) -> bool:
+        """The same for all ranks that share a run: whether it has for one of them."""
+        passed = self.passed(margin)
+        return passed if comm.size == 1 else bool(comm.allreduce(np.array(passed, np.int64), "max"))
 
     def share(self, k: int) -> Deadline:
         """An equal part of what is left for the next of k runs that follow one another."""

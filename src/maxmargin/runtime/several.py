@@ -24,6 +24,7 @@ from typing import Any, Generic
 
 import numpy as np
 
+from maxmargin.runtime.comm import ALONE, Comm
 from maxmargin.runtime.deadline import NEVER, Deadline
 from maxmargin.runtime.result import Progress, Result, Status, Turn
 from maxmargin.runtime.run import ResultT, Solver
@@ -65,16 +66,18 @@ class Several(Generic[ResultT]):
     def __init__(
         self, make: Callable[[int, Deadline], Solver[ResultT]], count: int, *, deadline: Deadline = NEVER,
         max_turns: int = -1, workers: int = 1, ordered: bool = False, take_turns: bool = False, at_least: int = 0,
-        numbers: Sequence[int] | None = None,
+        numbers: Sequence[int] | None = None, comm: Comm = ALONE,
     ) -> None:  # fmt: skip
         """`max_turns` is a limit for each problem (-1: none), `numbers` what their rows of the trace call them.
+
+        `comm`: the ranks that share every one of the problems (one after the other, without workers).
 
         Without numbers they are 0, 1, …, and a single one has none.
         """
         self._numbers = range(count) if numbers is None and count > 1 else numbers
         self._make, self._count, self._deadline = make, count, deadline
         self._workers, self._ordered, self._take_turns = min(workers, count), ordered, take_turns
-        self._max_turns, self._at_least = max_turns, at_least
+        self._max_turns, self._at_least, self._comm = max_turns, at_least, comm
         self._solvers: dict[int, Solver[ResultT]] = {}
         self._turns: dict[int, Turns] = {}
         self._made: dict[int, int] = {}  # turns of each
@@ -185,7 +188,7 @@ class Several(Generic[ResultT]):
                 turn.extra["problem"] = self._numbers[k]
             if self._made[k] == self._max_turns:
                 self._end(k, Status.MAX_ITER)
-        if k not in self._parts and self._until[k].passed():
+        if k not in self._parts and self._until[k].passed_for_all(self._comm):
             self._end(k, Status.MAX_TIME)
         return turn
 

@@ -70,6 +70,15 @@ def known_to_all(error: Exception) -> Exception:
     return error
 
 
+@contextmanager
+def raised_by_all() -> Iterator[None]:
+    """Within: what depends on nothing but what all ranks know, so that its errors are raised on all of them."""
+    try:
+        yield
+    except ValueError as error:
+        raise known_to_all(error)  # noqa: B904  (it is the same one)
+
+
 def _raise(comm: Comm, error: Exception | None) -> None:
     """On all ranks: its own error where there is one, elsewhere the first rank's, of the same kind if it is a usual one."""
     base = next((kind for kind in type(error).__mro__ if kind in KINDS), None)

@@ -18,7 +18,8 @@ Where they cannot, because the others wait in an exchange (out of memory within 
 Abort ends the job.
 """
 
+from maxmargin.spmd.kernel import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from maxmargin.spmd.linear import LinearSVC, LinearSVR
 from maxmargin.spmd.reading import load
 
-__all__ = ["LinearSVC", "LinearSVR", "load"]
+__all__ = ["SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM", "load"]
