@@ -393,3 +393,40 @@ def test_files_that_fit_and_engines_that_need_all_rows_stay_in_memory(maxmargin,
         done = maxmargin("train", *words, "train.svm", "m.mxm")
         assert done.code == 0 and "cache on disk" not in done.err
     assert not (folder / "train.svm.cache").exists()
+
+
+def test_a_search_prints_the_table_and_the_choice_and_writes_the_model(maxmargin, folder) -> None:
+    done = maxmargin("cv", "-t", 0, "--Cs", "0.01,0.1,1", "--folds", 3, "--model", "best.mxm", "train.svm")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[0].split()[:2] == ["C", "mean"] and len(lines) == 6 and lines[4].startswith("Best C = ")
+    model = mm.load(folder / "best.mxm")
+    assert type(model) is mm.LinearSVC and f"C = {model.C:.6g}:" in lines[4] and model.verbose is False
+    X, y = data.load(folder / "train.svm")
+    same = mm.LinearSVC(C=model.C, loss="hinge", intercept_scaling=None, tol=1e-4).fit(X, y.astype(int))
+    np.testing.assert_allclose(model.coef_, same.coef_, atol=0.05)
+
+
+@pytest.mark.parametrize(("words", "name"), [
+    (["--engine", "exact"], "SVCCV"), (["--engine", "dc"], "DCSVCCV"), (["-t", 0], "LinearSVCCV"),
+    (["-s", 3, "-t", 0, "--label", "price"], "LinearSVRCV"), (["-s", 3, "--label", "price"], "SVRCV"),
+])  # fmt: skip
+def test_every_engine_has_a_search(maxmargin, folder, words, name) -> None:
+    grid = ["--Cs", 2] if "-t" in words else ["--Cs", "0.1,10", "--gammas", "0.1,1"]
+    file = "prices.csv" if "price" in words else "train.svm"
+    done = maxmargin("cv", *words, *grid, "--folds", 3, "--json", "-q", file)
+    assert done.code == 0, done.err
+    values = json.loads(done.out)
+    assert values["machine"] == name and values["settings"] == len(values["cells"]) == (2 if "-t" in words else 4)
+    scores = [cell["mean_test_score"] for cell in values["cells"] if cell["mean_test_score"] is not None]
+    assert values["best_score"] == max(scores) and values["search_status"] == "converged" and values["model"] is None
+
+
+def test_searches_that_make_no_sense(maxmargin, folder) -> None:
+    for words, text in (
+        (["--Cs", "a,b"], "neither a number"), (["-t", 0, "--gammas", 3], "--gammas has no meaning"),
+        (["-s", 1, "--Cs", 3], "there is no search for nu-svc"), (["--model", "m"], "--model is for a search"),
+        (["--Cs", 2, "--model", "none/m"], "its folder is not there"), (["--Cs", "0,1"], "C="),
+    ):  # fmt: skip
+        done = maxmargin("cv", *words, "train.svm")
+        assert done.code == 2 and text in done.err, (words, done.err)

@@ -201,6 +201,31 @@ def test_a_grid_of_scores(moons) -> None:
     assert time.scores.shape == (2, 2) and time.score_name == "mean fit time"
 
 
+def test_a_search_of_ours_shows_what_it_left_and_its_path() -> None:
+    results = {
+        "param_C": np.array([0.1, 0.1, 1.0, 1.0, 10.0, 10.0]), "param_gamma": np.array([0.5, 2.0] * 3),
+        "mean_test_score": np.array([0.7, np.nan, 0.8, 0.9, np.nan, np.nan]),
+        "status": np.array(["certified", "dropped", "certified", "certified", "halved", "not tried"]),
+    }  # fmt: skip
+    display = ScoreGridDisplay.from_cv_results(results, path=True)
+    assert set(display.marks_) == {"dropped", "halved", "not tried"} and display.best_ == (2.0, 1.0)
+    assert display.marks_["dropped"].get_offsets().tolist() == [[1.5, 0.5]]
+    assert display.path_.get_xydata().tolist() == [[0.5, 0.5], [0.5, 1.5], [1.5, 1.5]]
+    assert [text.get_text() for text in display.text_].count("") == 3
+    with_marks = pixels(display.figure_)
+    without = pixels(ScoreGridDisplay.from_cv_results({k: v for k, v in results.items() if k != "status"}).figure_)
+    assert with_marks.shape != without.shape or (with_marks != without).any()
+    assert near(with_marks, RED, 0.02).any()
+
+
+def test_a_machine_with_a_search_inside_is_drawn(moons) -> None:
+    from maxmargin.selection import LinearSVCCV
+
+    model = LinearSVCCV(Cs=[0.01, 1.0], cv=3).fit(*moons)
+    results = {**model.cv_results_, "param_gamma": np.ones(2)}
+    assert ScoreGridDisplay.from_cv_results(results, path=True).scores.shape == (2, 1)
+
+
 def test_grids_that_make_no_sense(moons) -> None:
     search = GridSearchCV(LinearSVC(), {"C": [0.1, 1]}, cv=2).fit(*moons)
     with pytest.raises(ValueError, match="'gamma' is not one parameter of this search, which tried C"):

@@ -1,4 +1,4 @@
-"""`maxmargin cv`: cross-validation of one setting. The lines on stdout are svm-train's of `-v`."""
+"""`maxmargin cv`: cross-validation of one setting, in the words of svm-train -v, or a search over a grid of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from maxmargin.cli import engines, samples
+from maxmargin.cli import engines, samples, search
 from maxmargin.cli.console import INTERRUPTED, Console, code_of
 from maxmargin.cli.scores import cross_validated, judged
 from maxmargin.runtime import deferred_interrupt
@@ -18,6 +18,7 @@ Load = Callable[[argparse.Namespace, str], samples.Samples]
 EXAMPLES = (
     ("maxmargin cv -c 10 -g 0.5 train.svm", "five folds"),
     ("maxmargin cv -v 10 -t 0 --json train.svm", "ten folds of a linear machine, with the score of each"),
+    ("maxmargin cv --Cs 10 --gammas 10 --model best.mxm train.svm", "the best of a hundred settings, fitted to all samples"),
 )
 
 
@@ -25,6 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help="file of samples; - is standard input")
     engines.add_options(parser)
     parser.add_argument("-v", "--folds", type=int, metavar="N", default=5, help="number of folds (5)")
+    search.add_options(parser)
     samples.add_options(parser)
 
 
@@ -53,6 +55,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
         raise ValueError("cross-validation needs labels to compare with")
     if not 2 <= args.folds <= len(found.y):
         raise ValueError(f"-v {args.folds}: the number of folds must be from 2 to the number of samples, {len(found.y)}")
+    if search.wanted(args):
+        return search.run(args, console, found)
+    for name in ("scoring", "search", "model"):
+        if getattr(args, name, None) is not None and hasattr(args, "Cs"):
+            raise ValueError(f"--{name} is for a search: give --Cs or --gammas as well")
     engine, why = engines.chosen(args, found)
     machine = engines.built(args, engine, found, console)
     console.note(f"engine {engine} ({type(machine).__name__}): {why}")

@@ -20,7 +20,7 @@ COMMANDS: dict[str, tuple[Any, str]] = {
     "train": (train, "a machine from a file of samples"),
     "predict": (predict, "predictions of a model, and how good they are"),
     "scale": (scale, "features to one range"),
-    "cv": (cv, "cross-validation of one setting"),
+    "cv": (cv, "cross-validation of one setting, or of a grid of them"),
     "info": (info, "what a model file holds"),
     "convert": (convert, "samples or a model in another format"),
     "bench": (bench, "the benchmarks, from a checkout"),

@@ -57,8 +57,11 @@ class DivideAndConquer:
 
     whole_type: type[Whole] = Whole
 
-    def __init__(self, problems: Sequence[Problem], data: KernelData, options: Options, plan: Plan) -> None:
-        self.problems, self.data, self.options, self.plan = list(problems), data, options, plan
+    def __init__(
+        self, problems: Sequence[Problem], data: KernelData, options: Options, plan: Plan, given: Partition | None = None
+    ) -> None:
+        """`given`: the clusters of the lowest level, where they are known."""
+        self.problems, self.data, self.options, self.plan, self.given = list(problems), data, options, plan, given
         self.n = len(data.rows)
         self.model: LevelModel | None = None  # of the last level finished
         self.bound = np.nan  # of that level
@@ -177,6 +180,9 @@ class DivideAndConquer:
         return np.arange(self.n)
 
     def _cluster(self, level: int) -> Generator[None, None, Partition]:
+        if self.given is not None and level == self.plan.levels:
+            self.samples_used.append(self.given.sample)
+            return self.given
         data, own, population = self.data, self.data.source(), self.population
         rng = np.random.default_rng([self.plan.seed, level])
         spread = population[:: max(1, len(population) // 1000)]

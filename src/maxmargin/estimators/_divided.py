@@ -75,6 +75,7 @@ class Divided(KernelMachine):
     random_state: Any
     C: float
     warm_start = False
+    _division: Any = None  # clusters that are given (selection/clusters.py), for the lowest level
 
     levels_: NDArray[Any]
     level_: int
@@ -121,7 +122,8 @@ class Divided(KernelMachine):
 
     def _run(self, setup: Setup, problems: Sequence[Problem], plan: Plan) -> DivideAndConquer:
         data = KernelData(setup.X, setup.kernel, setup.rows.index, setup.dtype, setup.threads)
-        return DivideAndConquer(problems, data, setup.options, plan)
+        given = None if self._division is None else self._division.partition(setup.rows)
+        return DivideAndConquer(problems, data, setup.options, plan, given)
 
     def _divide(self, setup: Setup, problems: Sequence[Problem], control: Control) -> DivideResult:
         plan = self._plan(len(setup.rows.index), control)

@@ -11,15 +11,22 @@ from numpy.typing import NDArray
 from maxmargin.plots.canvas import RED, Display
 
 
+_MARKS = {"dropped": ("x", "black"), "halved": ("_", "gray"), "not tried": (".", "lightgray")}
+
+
 class ScoreGridDisplay(Display):
     """Scores of a search over a grid of two parameters, C and gamma unless said otherwise.
 
     Parameters
     ----------
     scores : ndarray of shape (values of y, values of x)
-        NaN where nothing was tried.
+        NaN where there is none.
     x_values, y_values : sequences
     x_name, y_name, score_name : str
+    statuses : ndarray of str of the same shape, optional
+        Why a cell has no score: "dropped" (it cannot be the best), "halved", "not tried", …
+    path : sequence of (row, column), optional
+        Cells in the order in which they were finished.
 
     Attributes
     ----------
@@ -28,6 +35,9 @@ class ScoreGridDisplay(Display):
     best_ : (x, y) of the best score
     text_ : list of matplotlib Text
         The scores in the cells, if there are not too many.
+    marks_ : dict of matplotlib PathCollection
+        By status, the marks of cells without a score.
+    path_ : matplotlib Line2D or None
 
     Examples
     --------
@@ -44,12 +54,16 @@ class ScoreGridDisplay(Display):
     image_: Any
     best_: tuple[Any, Any]
     text_: list[Any]
+    marks_: dict[str, Any]
+    path_: Any
 
     def __init__(
         self, scores: NDArray[np.float64], x_values: Any, y_values: Any, *, x_name: str = "gamma", y_name: str = "C",
-        score_name: str = "score",
+        score_name: str = "score", statuses: Any = None, path: Any = (),
     ) -> None:
         self.scores = np.asarray(scores, np.float64)
+        self.statuses = np.full(self.scores.shape, "") if statuses is None else np.asarray(statuses)
+        self.path = list(path)
         self.x_values, self.y_values = list(x_values), list(y_values)
         self.x_name, self.y_name, self.score_name = x_name, y_name, score_name
 
@@ -59,7 +73,8 @@ class ScoreGridDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted GridSearchCV, RandomizedSearchCV, …
+        estimator : fitted SVCCV, DCSVCCV, … or GridSearchCV, RandomizedSearchCV, …
+            Of our own the cells that were left or not tried are marked, and `path=True` draws the order of the others.
         ax : matplotlib Axes, optional
         **options : those of `from_cv_results`
         """
@@ -70,7 +85,7 @@ class ScoreGridDisplay(Display):
     @classmethod
     def from_cv_results(
         cls, cv_results: Mapping[str, Any], *, x: str = "gamma", y: str = "C", score: str = "mean_test_score",
-        ax: Any = None, **style: Any,
+        ax: Any = None, path: bool = False, **style: Any,
     ) -> ScoreGridDisplay:
         """Draw the scores in a dict of results; other parameters than x and y take their best value in each cell.
 
@@ -82,6 +97,8 @@ class ScoreGridDisplay(Display):
         score : str
             Which of the results.
         ax : matplotlib Axes, optional
+        path : bool
+            Draw a line through the cells with a score, in the order of the table's `order` (when each was finished).
         **style : passed on to matplotlib's pcolormesh
         """
         if score not in cv_results:
@@ -89,10 +106,20 @@ class ScoreGridDisplay(Display):
         columns = [np.asarray(cv_results[_column(cv_results, name)]).tolist() for name in (x, y)]
         values = [sorted(set(column)) for column in columns]
         scores = np.full((len(values[1]), len(values[0])), np.nan)
-        for a, b, value in zip(*columns, cv_results[score]):
-            at = values[1].index(b), values[0].index(a)
+        statuses = np.full(scores.shape, "", dtype=object)
+        places = [(values[1].index(b), values[0].index(a)) for a, b in zip(*columns)]
+        for at, value, status in zip(places, cv_results[score], cv_results.get("status", [""] * len(places))):
             scores[at] = np.fmax(scores[at], value)
-        return cls(scores, *values, x_name=x, y_name=y, score_name=score.replace("_", " ")).plot(ax=ax, **style)
+            statuses[at] = "" if np.isfinite(scores[at]) else str(status).partition(":")[0]
+        finished: list[tuple[int, int]] = []
+        if path:
+            order = np.asarray(cv_results.get("order", np.arange(len(places))), np.float64)
+            done = [k for k in np.argsort(order, kind="stable").tolist() if np.isfinite(cv_results[score][k])]
+            finished = [places[k] for k in done]
+        display = cls(
+            scores, *values, x_name=x, y_name=y, score_name=score.replace("_", " "), statuses=statuses, path=finished
+        )
+        return display.plot(ax=ax, **style)
 
     def plot(self, *, ax: Any = None, **style: Any) -> ScoreGridDisplay:
         """Draw; see `from_cv_results`."""
@@ -116,8 +143,24 @@ class ScoreGridDisplay(Display):
                 color = "black" if value > middle else "white"
                 shown = f"{value:.3g}" if np.isfinite(value) else ""
                 self.text_.append(ax.text(c + 0.5, r + 0.5, shown, ha="center", va="center", color=color, fontsize=8))
+        self.marks_ = self._mark(ax)
+        self.path_ = None
+        if self.path:
+            line = np.array(self.path, np.float64) + 0.5
+            (self.path_,) = ax.plot(line[:, 1], line[:, 0], color="white", linewidth=1, marker=".", alpha=0.7, label="path")
+        if self.marks_:
+            ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=4, fontsize=8, frameon=False)
         self.figure_.colorbar(self.image_, ax=ax, label=self.score_name)
         return self
+
+    def _mark(self, ax: Any) -> dict[str, Any]:
+        """A mark of its own for each reason why cells have no score."""
+        out = {}
+        for status in sorted({str(s) for s in self.statuses.ravel()} - {""}):
+            at = np.argwhere(self.statuses == status) + 0.5
+            mark, color = _MARKS.get(status, ("*", RED))
+            out[status] = ax.scatter(at[:, 1], at[:, 0], marker=mark, c=color, s=40, linewidths=1.2, label=status)
+        return out
 
 
 def _column(results: Mapping[str, Any], name: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.estimators._base import Machine, check_choice, check_flags, check_seed, transactional
 from maxmargin.estimators._labelled import Labelled
@@ -72,7 +73,7 @@ class Selecting(Machine):
         scoring = Scoring(self._single(next(grid.cells())), self.scoring)
         board = Board(len(task.folds), scoring.ceiling)
         search = Search(
-            grid, board, task, lambda part: self._engine(part, scoring), method=self.search, extend=self.extend,
+            grid, board, task, lambda part: self._engine(part, scoring), method=self._method, extend=self.extend,
             random_state=self.random_state, deadline=control.deadline,
         )  # fmt: skip
         found = run(search, control)
@@ -85,6 +86,11 @@ class Selecting(Machine):
         return self
 
     # ---- a subclass may do these in another way ----------------------------------------------------------------------
+
+    @property
+    def _method(self) -> str:
+        """How the search goes about the cells; an engine that halves by itself is given all of them."""
+        return self.search
 
     def _engine(self, task: Task, scoring: Scoring) -> Engine:
         """How folds of cells are solved on the samples of `task`, which are all or, in halving, a part of them."""
@@ -182,6 +188,15 @@ class Selecting(Machine):
                 EdgeWarning,
                 stacklevel=4,
             )
+
+    def chosen(self) -> Any:
+        """The machine that was chosen, by itself: of its own class, fitted to all samples, for files and pipelines."""
+        check_is_fitted(self)
+        machine = self._single(self.best_params_)
+        search = {"best_params_", "best_index_", "best_score_", "cv_results_", "n_splits_", "search_status_", "search_trace_"}
+        mine = {*self.get_params(deep=False), *search, *(f"{name}_" for name in self._axes)}
+        machine.__dict__.update({name: value for name, value in vars(self).items() if name not in mine})
+        return machine
 
     @property
     def certified_(self) -> NDArray[np.bool_]:

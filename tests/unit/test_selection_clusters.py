@@ -1,0 +1,170 @@
+"""DCSVCCV: every cell against fits of its own in every cluster, the model, and how a search ends."""
+
+from __future__ import annotations
+
+import signal
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_classification, make_moons
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import ShuffleSplit, StratifiedKFold
+
+from maxmargin import DCSVC, SVC
+from maxmargin.selection import DCSVCCV
+
+GRID: dict[str, Any] = {"Cs": [0.3, 30.0], "gammas": [0.5, 4.0]}
+SMALL: dict[str, Any] = {"samples_per_cluster": 100, "cv": 3, "random_state": 0, "tol": 1e-5, "search": "grid"}
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*edge of the grid")
+
+
+def clusters_of(model: Any, X: Any) -> np.ndarray:
+    """By the rule that prediction uses, which is that of training."""
+    router = model._committee.router
+    return np.zeros(X.shape[0], np.int64) if router is None else router.cluster(X, 1)
+
+
+def brute(X: Any, y: Any, label: Any, params: Any, fold: Any, weight: Any, **options: Any) -> tuple[float, float, float]:
+    """(objective, gap, accuracy) of machines that are fitted to each cluster's rows of the fold."""
+    train, test = fold
+    objective = gap = right = 0.0
+    for c in np.unique(label):
+        mine, judged = train[label[train] == c], test[label[test] == c]
+        classes = np.unique(y[mine])
+        if len(classes) < 2 and options.get("fit_intercept"):
+            right += weight[judged[y[judged] == classes[:1]]].sum() if len(classes) else 0.0
+            continue
+        if len(classes) < 2:  # no intercept: the QP of one class, by a point of another that has no weight
+            X2, y2 = np.vstack([X[mine], X[:1]]), np.append(y[mine], 1 - classes[0])
+            C = np.append(weight[mine], 1e-9)
+            one = SVC(fit_intercept=False, tol=1e-7, **options, **params).fit(X2, y2, C) if len(mine) else None
+            objective += one.objective_ if one is not None else 0.0
+            right += weight[judged[y[judged] == classes[0]]].sum()
+            continue
+        machine = SVC(tol=1e-7, **{"fit_intercept": False, **options}, **params).fit(X[mine], y[mine], weight[mine])
+        objective, gap = objective + machine.objective_, gap + machine.dual_gap_
+        right += weight[judged] @ (machine.predict(X[judged]) == y[judged]) if len(judged) else 0.0
+    return objective, gap, right / weight[test].sum()
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_cell_is_the_sum_of_its_clusters(fit_intercept: bool, weighted: bool) -> None:
+    X, y = make_moons(500, noise=0.4, random_state=1)
+    weight = np.random.default_rng(0).choice([0.5, 1.0, 2.0], len(y)) if weighted else np.ones(len(y))
+    given = {"sample_weight": weight} if weighted else {}
+    model = DCSVCCV(**GRID, **SMALL, fit_intercept=fit_intercept).fit(X, y, **given)
+    label = clusters_of(model, X)
+    assert model.n_clusters_ == len(np.unique(label)) > 2 and set(model.cv_results_["status"]) == {"certified"}
+    for cell, params in enumerate(model.cv_results_["params"]):
+        for k, fold in enumerate(StratifiedKFold(3).split(X, y)):
+            objective, gap, score = brute(X, y, label, params, fold, weight, fit_intercept=fit_intercept)
+            mine, bound = (model.cv_results_[f"split{k}_{what}"][cell] for what in ("objective", "gap"))
+            assert 0 <= bound <= 1e-4 * mine
+            assert mine - bound <= objective * (1 + 1e-7) and objective - gap <= mine * (1 + 1e-7)
+            assert abs(model.cv_results_[f"split{k}_test_score"][cell] - score) <= 2.01 / len(fold[1])  # ties of rounding
+
+
+def test_the_model_is_the_early_one_in_the_same_clusters() -> None:
+    X, y = make_moons(800, noise=0.3, random_state=0)
+    model = DCSVCCV(**GRID, **SMALL).fit(X, y)
+    assert model.status_ == "early" and model.levels_["clusters"].tolist() == [model.n_clusters_]
+    assert model.level_gap_ <= 1e-3 * model.level_objective_
+    label, total = clusters_of(model, X), 0.0
+    decisions = model.decision_function(X)
+    for c in np.unique(label):
+        if len(np.unique(y[label == c])) < 2:
+            continue
+        own = SVC(C=model.C_, gamma=model.gamma_, fit_intercept=False, tol=1e-7).fit(X[label == c], y[label == c])
+        total += own.objective_
+        np.testing.assert_allclose(decisions[label == c], own.decision_function(X[label == c]), atol=1e-2)
+    assert total <= model.level_objective_ * (1 + 1e-6)
+    plain = model.chosen()
+    assert type(plain) is DCSVC and (plain.predict(X) == model.predict(X)).all() and plain.C == model.C_
+
+
+def test_exact_goes_on_to_the_whole_problem() -> None:
+    X, y = make_moons(400, noise=0.3, random_state=0)
+    model = DCSVCCV(Cs=[1.0], gammas=[2.0], **SMALL, exact=True).fit(X, y)
+    whole = SVC(C=1.0, gamma=2.0, fit_intercept=False, tol=1e-7).fit(X, y)
+    assert model.status_ == "converged" and model.level_ == 0
+    assert abs(model.objective_ - whole.objective_) <= 1e-4 * whole.objective_
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_several_classes_sparse_rows_and_class_weights(multi_class: str) -> None:
+    X, y = make_classification(600, 5, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
+    options = {**GRID, **SMALL, "multi_class": multi_class, "class_weight": "balanced"}
+    model = DCSVCCV(**options).fit(X, y)
+    assert set(model.cv_results_["status"]) == {"certified"} and model.best_score_ > 0.6
+    sparse = DCSVCCV(**options).fit(sp.csr_matrix(X), y)
+    assert abs(sparse.best_score_ - model.best_score_) < 0.02
+    assert (sparse.predict(sp.csr_matrix(X)) == model.predict(X)).mean() > 0.95
+    # One cluster: the scores are those of the machine itself.
+    one = DCSVCCV(**{**options, "samples_per_cluster": 1000, "Cs": [1.0], "gammas": [0.5]}).fit(X, y)
+    for k, (train, test) in enumerate(StratifiedKFold(3).split(X, y)):
+        own = DCSVC(C=1.0, gamma=0.5, levels=0, multi_class=multi_class, class_weight="balanced", tol=1e-6)
+        score = own.fit(X[train], y[train]).score(X[test], y[test])
+        assert abs(one.cv_results_[f"split{k}_test_score"][0] - score) <= 1.01 / len(test)
+
+
+def test_any_scorer_and_splits_that_overlap() -> None:
+    X, y = make_moons(500, noise=0.4, random_state=1)
+    model = DCSVCCV(Cs=[1.0], gammas=[1.0], **{**SMALL, "samples_per_cluster": 1000}, scoring="roc_auc").fit(X, y)
+    for k, (train, test) in enumerate(StratifiedKFold(3).split(X, y)):
+        own = SVC(C=1.0, gamma=1.0, fit_intercept=False, tol=1e-7).fit(X[train], y[train])
+        area = roc_auc_score(y[test], own.decision_function(X[test]))
+        assert abs(model.cv_results_[f"split{k}_test_score"][0] - area) < 1e-3
+    cv = ShuffleSplit(4, test_size=0.5, random_state=0)
+    plain, named = (DCSVCCV(**GRID, **{**SMALL, "cv": cv}, scoring=s).fit(X, y) for s in (None, "accuracy"))
+    np.testing.assert_allclose(plain.cv_results_["mean_test_score"], named.cv_results_["mean_test_score"], atol=1e-3)
+
+
+def test_halving_says_what_it_left_and_threads_change_nothing() -> None:
+    X, y = make_moons(3000, noise=0.3, random_state=0)
+    options = {"Cs": 4, "gammas": 4, "samples_per_cluster": 60, "cv": 3, "random_state": 0}
+    one, two = (DCSVCCV(**options, n_jobs=jobs).fit(X, y) for jobs in (1, 2))
+    status = one.cv_results_["status"]
+    assert (status == "halved").sum() == 14 and (status == "certified").sum() == 2
+    assert np.isnan(one.cv_results_["mean_test_score"][status == "halved"]).all()
+    assert one.best_params_ == two.best_params_ and one.best_score_ == two.best_score_
+    every = DCSVCCV(**options, search="grid").fit(X, y)
+    assert one.best_score_ >= every.best_score_ - 0.01 and every.search_status_ == "converged"
+
+
+def test_a_search_that_is_stopped_has_a_model() -> None:
+    X, y = make_moons(3000, noise=0.3, random_state=0)
+    options = {"Cs": 5, "gammas": 5, "samples_per_cluster": 100, "cv": 3, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        late = DCSVCCV(**options, max_time=1e-3).fit(X, y)
+        assert late.search_status_ == "max_time" and late.predict(X).shape == y.shape
+        rows: list[Any] = []
+        stopped = DCSVCCV(**options, callback=lambda row: rows.append(row) or len(rows) == 9).fit(X, y)
+    assert stopped.search_status_ == "callback" and stopped.status_ == "early" and stopped.score(X, y) > 0.8
+
+    def press(row: dict[str, float]) -> bool:
+        if len(rows) == 9:
+            signal.raise_signal(signal.SIGINT)
+        rows.append(row)
+        return False
+
+    with pytest.warns(ConvergenceWarning, match="before all settings were tried"):
+        model = DCSVCCV(**options, callback=press).fit(X, y)
+    assert model.search_status_ == "interrupted" and model.status_ == "early"
+
+
+def test_bad_parameters_are_named() -> None:
+    X, y = make_moons(100, random_state=0)
+    for options, word in (
+        ({"samples_per_cluster": 1}, "samples_per_cluster"), ({"search": "all"}, "search"), ({"kernel": "precomputed"}, "kernel"),
+        ({"exact": 1}, "exact"), ({"gammas": []}, "gammas"), ({"Cs": [-1.0]}, "C="), ({"multi_class": "all"}, "multi_class"),
+        ({"predict_with": "none"}, "predict_with"), ({"kernel": lambda a, b: a @ b.T}, "kernel"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=word):
+            DCSVCCV(**{**GRID, **options}).fit(X, y)
