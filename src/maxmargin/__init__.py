@@ -16,15 +16,17 @@ if TYPE_CHECKING:
     from maxmargin.patching import patch_sklearn, patched, unpatch_sklearn
     from maxmargin.problem.fitted import certify_fit
     from maxmargin.reports import report
+    from maxmargin.selection.dc import DCSVCCV
+    from maxmargin.selection.linear import LinearSVCCV, LinearSVRCV
     from maxmargin.selection.svc import SVCCV, NuSVCCV
     from maxmargin.selection.svr import SVRCV
 
     __version__: str
 
 __all__ = [
-    "DCSVC", "DCSVR", "SVC", "SVCCV", "SVR", "SVRCV", "BudgetSVC", "LinearSVC", "LinearSVR", "NuSVC", "NuSVCCV", "NuSVR",
-    "OneClassSVM", "all_estimators", "certify_fit", "load", "patch_sklearn", "patched", "report", "save", "to_onnx",
-    "unpatch_sklearn",
+    "DCSVC", "DCSVCCV", "DCSVR", "SVC", "SVCCV", "SVR", "SVRCV", "BudgetSVC", "LinearSVC", "LinearSVCCV", "LinearSVR",
+    "LinearSVRCV", "NuSVC", "NuSVCCV", "NuSVR", "OneClassSVM", "all_estimators", "certify_fit", "load", "patch_sklearn",
+    "patched", "report", "save", "to_onnx", "unpatch_sklearn",
 ]  # fmt: skip
 
 # Where each name is. They are imported when they are first asked for: scikit-learn takes more than a second, which programs
@@ -35,11 +37,13 @@ _WHERE = {
     **dict.fromkeys(("SVC", "NuSVC"), "estimators.svc"),
     **dict.fromkeys(("SVR", "NuSVR"), "estimators.svr"),
     **dict.fromkeys(("SVCCV", "NuSVCCV"), "selection.svc"),
+    **dict.fromkeys(("LinearSVCCV", "LinearSVRCV"), "selection.linear"),
     **dict.fromkeys(("load", "save"), "models"),
     **dict.fromkeys(("patch_sklearn", "patched", "unpatch_sklearn"), "patching"),
     "BudgetSVC": "estimators.budget",
     "all_estimators": "discovery",
     "OneClassSVM": "estimators.oneclass",
+    "DCSVCCV": "selection.dc",
     "SVRCV": "selection.svr",
     "certify_fit": "problem.fitted",
     "report": "reports",

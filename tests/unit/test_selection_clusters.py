@@ -96,6 +96,32 @@ def test_exact_goes_on_to_the_whole_problem() -> None:
     assert abs(model.objective_ - whole.objective_) <= 1e-4 * whole.objective_
 
 
+def test_a_C_for_each_cluster() -> None:
+    X, y = make_moons(900, noise=0.35, random_state=0)
+    options = {"Cs": [0.01, 1.0, 100.0], "gammas": [1.0, 4.0], **SMALL}
+    model = DCSVCCV(**options, choice="cluster").fit(X, y)
+    assert model.cluster_C_.shape == (model.n_clusters_,) and set(model.cluster_C_) <= {0.01, 1.0, 100.0}
+    label, decisions = clusters_of(model, X), model.decision_function(X)
+    folds = list(StratifiedKFold(3).split(X, y))
+
+    def right(C: float, mine: Any) -> int:
+        total = 0
+        for train, test in folds:
+            a, b = np.intersect1d(train, mine), np.intersect1d(test, mine)
+            one = SVC(C=C, gamma=model.gamma_, fit_intercept=False, tol=1e-6).fit(X[a], y[a])
+            total += int((one.predict(X[b]) == y[b]).sum())
+        return total
+
+    for c in range(model.n_clusters_):
+        mine = np.flatnonzero(label == c)
+        if min(len(np.unique(y[np.intersect1d(train, mine)])) for train, _ in folds) < 2:
+            continue
+        C = float(model.cluster_C_[c])
+        assert right(C, mine) >= max(right(other, mine) for other in (0.01, 1.0, 100.0)) - 1  # ties of rounding
+        own = SVC(C=C, gamma=model.gamma_, fit_intercept=False, tol=1e-7).fit(X[mine], y[mine])
+        np.testing.assert_allclose(decisions[mine], own.decision_function(X[mine]), atol=1e-2)
+
+
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
 def test_several_classes_sparse_rows_and_class_weights(multi_class: str) -> None:
     X, y = make_classification(600, 5, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
@@ -162,8 +188,9 @@ def test_a_search_that_is_stopped_has_a_model() -> None:
 def test_bad_parameters_are_named() -> None:
     X, y = make_moons(100, random_state=0)
     for options, word in (
-        ({"samples_per_cluster": 1}, "samples_per_cluster"), ({"search": "all"}, "search"), ({"kernel": "precomputed"}, "kernel"),
-        ({"exact": 1}, "exact"), ({"gammas": []}, "gammas"), ({"Cs": [-1.0]}, "C="), ({"multi_class": "all"}, "multi_class"),
+        ({"samples_per_cluster": 1}, "samples_per_cluster"), ({"search": "all"}, "search"), ({"Cs": [-1.0]}, "C="),
+        ({"kernel": "precomputed"}, "kernel"), ({"exact": 1}, "exact"), ({"choice": "none"}, "choice"),
+        ({"choice": "cluster", "exact": True}, "exact"), ({"gammas": []}, "gammas"), ({"multi_class": "all"}, "multi_class"),
         ({"predict_with": "none"}, "predict_with"), ({"kernel": lambda a, b: a @ b.T}, "kernel"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=word):

@@ -88,11 +88,10 @@ def _table(machine: Any) -> tuple[list[str], dict[str, Any]]:
     """One line per setting, the best last."""
     table, axes = machine.cv_results_, list(machine.best_params_)
     head = [*axes, "mean score", "std", "status", "seconds"]
-    rows = [
-        [*(f"{params[name]:.6g}" for name in axes), *(f"{table[key][k]:.6g}" for key in ("mean_test_score", "std_test_score")),
-         str(table["status"][k]), f"{table['seconds'][k]:.3g}"]
-        for k, params in enumerate(table["params"])
-    ]  # fmt: skip
+    rows = []
+    for k, params in enumerate(table["params"]):
+        numbers = [*(params[name] for name in axes), table["mean_test_score"][k], table["std_test_score"][k]]
+        rows.append([*(f"{value:.6g}" for value in numbers), str(table["status"][k]), f"{table['seconds'][k]:.3g}"])
     width = [max(len(row[j]) for row in [head, *rows]) for j in range(len(head))]
     lines = ["  ".join(word.rjust(width[j]) for j, word in enumerate(row)) for row in [head, *rows]]
     best = ", ".join(f"{name} = {value:.6g}" for name, value in machine.best_params_.items())

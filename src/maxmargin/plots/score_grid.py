@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from maxmargin.plots.canvas import RED, Display
 
-
 _MARKS = {"dropped": ("x", "black"), "halved": ("_", "gray"), "not tried": (".", "lightgray")}
 
 

@@ -125,7 +125,7 @@ class ClusterFolds:
 
     def __init__(
         self, task: Task, single: Callable[[Params], Any], scoring: Scoring, *, gamma: float, size: int, halving: bool,
-        random_state: Any,
+        random_state: Any, keep_verdicts: bool = False,
     ) -> None:  # fmt: skip
         self.task, self.single, self.scoring, self.size, self.halving = task, single, scoring, size, halving
         self.machine = single({"gamma": gamma})
@@ -134,8 +134,8 @@ class ClusterFolds:
         self.division: Division | None = None
         self._members: list[IntArray] = []
         self._shared: Settings | None = None
-        self.verdicts: list[tuple[int, IntArray, Verdicts]] = []  # cluster, cells, what it said: for a choice per cluster
-        self.keep_verdicts = False
+        self.keep_verdicts = keep_verdicts
+        self._right: dict[int, FloatArray] = {}  # of each cell: the weight predicted right in each cluster
         self.provisional: int | None = None  # the best cell so far of a search that was stopped
 
     def solve(self, board: Board, cells: Sequence[int], deadline: Deadline) -> Steps:
@@ -148,8 +148,7 @@ class ClusterFolds:
                 for c, verdicts in self._side_by_side(clusters, race.params(), deadline):
                     if verdicts is not None:
                         race.hear(verdicts)
-                        if self.keep_verdicts:
-                            self.verdicts.append((c, np.array(race.left), verdicts))
+                        self._note(c, race.left, verdicts)
                     yield turn_of(board) if verdicts is not None else None
                     if deadline.passed():
                         return
@@ -159,6 +158,26 @@ class ClusterFolds:
             yield turn_of(board)
         finally:
             self.provisional = race.leader()
+
+    def _note(self, cluster: int, cells: list[int], verdicts: Verdicts) -> None:
+        for k, cell in enumerate(cells if self.keep_verdicts else []):
+            right = self._right.setdefault(cell, np.zeros(len(self._members)))
+            right[cluster] = verdicts.right[k].sum()
+
+    def by_cluster(self, board: Board, best: Params) -> tuple[float, FloatArray]:
+        """The γ that is best if each cluster has its own C, and these: of several equally good the nearest to the best."""
+        found: dict[float, list[tuple[float, FloatArray]]] = {}
+        for cell, right in self._right.items():
+            params = board.cells[cell]
+            found.setdefault(float(params["gamma"]), []).append((float(params["C"]), right))
+        if not found:
+            return float(best["gamma"]), np.full(max(1, len(self._members)), float(best["C"]))
+        tables = {gamma: np.array([right for _, right in some]) for gamma, some in found.items()}
+        gamma = max(tables, key=lambda g: float(tables[g].max(axis=0).sum()))
+        values = np.array([C for C, _ in found[gamma]])
+        far = np.abs(np.log(values) - np.log(float(best["C"])))
+        order = np.argsort(far, kind="stable")  # argmax takes the first of several
+        return gamma, values[order][np.argmax(tables[gamma][order], axis=0)]
 
     # ---- clusters ----------------------------------------------------------------------------------------------------
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+
 from maxmargin.estimators._base import check_choice, check_flags, check_number
+from maxmargin.estimators._constraints import CLASSES, INTERCEPT, KERNEL, Constraints, whole
 from maxmargin.estimators.dc import DCSVC
 from maxmargin.problem.kernels import NATIVE
 from maxmargin.selection.board import Board
 from maxmargin.selection.clusters import ClusterFolds
+from maxmargin.selection.constraints import SEARCH, values_of
 from maxmargin.selection.grid import Params
 from maxmargin.selection.machine import Selecting
 from maxmargin.selection.scoring import Scoring
@@ -35,6 +40,10 @@ class DCSVCCV(Selecting, DCSVC):
     search : {"halving", "grid"}, default="halving"
         All settings in a ninth of the rows, the best third in a third, the best third of these in all; or all in all. What
         was left says so in `cv_results_["status"]`.
+    choice : {"global", "cluster"}, default="global"
+        One setting for all clusters; or one γ for all and for each cluster the C that is best there (all settings are then
+        tried in all clusters, whatever `search` says). A kernel that were another in each cluster would leave nothing to
+        compare between them.
     extend : bool, default=False
         While the best setting lies on an end of the grid, try values beyond it.
     samples_per_cluster : int, default=1000
@@ -57,6 +66,8 @@ decision_function_shape, break_ties, max_iter, n_jobs, working_set_size, inner_s
         that is of the problem whose kernel is 0 between clusters.
     search_status_ : str
     n_clusters_ : int
+    cluster_C_ : ndarray of shape (n_clusters,)
+        With choice="cluster", C of each; the machine is fitted with the largest, and weights for the others.
     support_, dual_coef_, levels_, level_objective_, status_, …
         Of the machine fitted to all samples, as in `maxmargin.DCSVC`.
 
@@ -70,6 +81,18 @@ decision_function_shape, break_ties, max_iter, n_jobs, working_set_size, inner_s
     (True, 'early', True)
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        **{name: value for name, value in (KERNEL | CLASSES | INTERCEPT).items() if name != "gamma"},
+        **{name: value for name, value in SEARCH.items() if name != "probabilities"},
+        **values_of("Cs", "gammas"),
+        "kernel": [StrOptions(set(NATIVE))],
+        "multi_class": [StrOptions({"ovo", "ovr"})],
+        "choice": [StrOptions({"global", "cluster"})],
+        "predict_with": [StrOptions({"early", "all", "bcm"})],
+        "samples_per_cluster": [whole(2)],
+        "sample_size": [whole(2)],
+        "exact": ["boolean"],
+    }
     _machine: ClassVar[type] = DCSVC
     _axes: ClassVar[dict[str, str]] = {"C": "Cs", "gamma": "gammas"}
 
@@ -83,6 +106,7 @@ decision_function_shape, break_ties, max_iter, n_jobs, working_set_size, inner_s
         refit: bool = True,
         search: str = "halving",
         extend: bool = False,
+        choice: str = "global",
         samples_per_cluster: int = 1000,
         exact: bool = False,
         kernel: Any = "rbf",
@@ -114,6 +138,7 @@ decision_function_shape, break_ties, max_iter, n_jobs, working_set_size, inner_s
         self.refit = refit
         self.search = search
         self.extend = extend
+        self.choice = choice
         self.samples_per_cluster = samples_per_cluster
         self.exact = exact
         self.kernel = kernel
@@ -141,7 +166,10 @@ decision_function_shape, break_ties, max_iter, n_jobs, working_set_size, inner_s
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("search", self.search, ["halving", "grid"])
+        check_choice("choice", self.choice, ["global", "cluster"])
         check_flags(self, "exact")
+        if self.exact and self.choice == "cluster":
+            raise ValueError("exact=True solves one problem for all clusters: choice='cluster' has no meaning there")
         check_number("samples_per_cluster", self.samples_per_cluster, low=2, closed="left", integer=True,
                      remedy="about 1,000: the time of the search goes with it")
         if self.kernel not in NATIVE:
@@ -158,7 +186,8 @@ decision_function_shape, break_ties, max_iter, n_jobs, working_set_size, inner_s
     def _engine(self, task: Task, scoring: Scoring) -> Engine:
         self._clusters = ClusterFolds(
             task, self._single, scoring, gamma=max(map(float, self._grid(task.data).axes["gamma"])),
-            size=self.samples_per_cluster, halving=self.search == "halving", random_state=self.random_state,
+            size=self.samples_per_cluster, halving=self.search == "halving" and self.choice == "global",
+            random_state=self.random_state, keep_verdicts=self.choice == "cluster",
         )  # fmt: skip
         return self._clusters
 
@@ -170,10 +199,22 @@ decision_function_shape, break_ties, max_iter, n_jobs, working_set_size, inner_s
         super()._choose(board, found)
         engine = self.__dict__.pop("_clusters")
         self.n_clusters_ = 0 if engine.division is None else engine.division.n_clusters
-        self._chosen_division = engine.division
+        self._found = engine
+        if self.choice == "cluster":
+            gamma, self.cluster_C_ = engine.by_cluster(board, self.best_params_)
+            self.gamma_ = gamma
+            self.best_params_ = {**self.best_params_, "gamma": gamma}
 
     def _fitted(self, machine: Any, X: Any, y: Any, sample_weight: Any, search: Search) -> Any:
-        machine._division = self.__dict__.pop("_chosen_division")
+        engine = self.__dict__.pop("_found")
+        machine._division = engine.division
+        if self.choice == "cluster" and engine.division is not None:
+            machine.C = float(self.cluster_C_.max())
+            share = np.append(self.cluster_C_ / machine.C, 0.0)  # of the largest C; the last is for rows that do not count
+            data = engine.task.data
+            sample_weight = data.weight * share[engine.division.label]
+            if self.class_weight == "balanced":  # by the weights as they were
+                machine.class_weight = dict(zip(data.classes.tolist(), data.factors.tolist()))
         machine.fit(X, y, sample_weight=sample_weight)
         machine.__dict__.pop("_division")
         return machine

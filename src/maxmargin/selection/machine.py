@@ -23,6 +23,7 @@ from maxmargin.selection.search import Engine, Found, Search, Task
 from maxmargin.selection.table import results_table
 
 _LEAST_SECONDS = 1e-3
+REPORT = ("best_params_", "best_index_", "best_score_", "cv_results_", "n_splits_", "search_status_", "search_trace_")
 
 
 class EdgeWarning(UserWarning):
@@ -193,8 +194,7 @@ class Selecting(Machine):
         """The machine that was chosen, by itself: of its own class, fitted to all samples, for files and pipelines."""
         check_is_fitted(self)
         machine = self._single(self.best_params_)
-        search = {"best_params_", "best_index_", "best_score_", "cv_results_", "n_splits_", "search_status_", "search_trace_"}
-        mine = {*self.get_params(deep=False), *search, *(f"{name}_" for name in self._axes)}
+        mine = {*self.get_params(deep=False), *REPORT, *(f"{name}_" for name in self._axes)}
         machine.__dict__.update({name: value for name, value in vars(self).items() if name not in mine})
         return machine
 
