@@ -25,15 +25,16 @@ from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, LinearSVR, N
 
 KERNEL = [SVC, NuSVC, SVR, NuSVR, OneClassSVM, DCSVC, DCSVR]
 ALL = [*KERNEL, LinearSVC, LinearSVR, BudgetSVC]
+SEARCHES = [maxmargin.LinearSVCCV, maxmargin.LinearSVRCV, maxmargin.DCSVCCV]
 X, Y = make_classification(80, 4, random_state=0)
-CASES = [(make, name) for make in ALL for name in make._parameter_constraints]
+CASES = [(make, name) for make in (*ALL, *SEARCHES) for name in make._parameter_constraints]
 
 
 def machine(make, **params):
     return make(**({"nu": 0.3} if make is NuSVC else {})).set_params(**params)
 
 
-@pytest.mark.parametrize("make", ALL)
+@pytest.mark.parametrize("make", [*ALL, *SEARCHES])
 def test_every_parameter_has_constraints(make) -> None:
     assert set(make._parameter_constraints) == set(make().get_params())
 

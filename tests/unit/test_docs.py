@@ -20,7 +20,7 @@ MODULES = [
     name
     for package in (
         "estimators", "models", "problem", "decomposition", "divide", "linear", "budget", "kernel_values", "data", "runtime",
-        "plots", "reports", "dask", "spmd",
+        "plots", "reports", "dask", "spmd", "selection",
     )
     for _, name, _ in pkgutil.iter_modules([str(Path(maxmargin.__file__).parent / package)], f"maxmargin.{package}.")
 ]

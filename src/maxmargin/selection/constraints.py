@@ -17,6 +17,11 @@ SEARCH: Constraints = {
 }
 
 
+def without(given: Constraints, *names: str) -> Constraints:
+    """But for what the search chooses, or has not."""
+    return {name: value for name, value in given.items() if name not in names}
+
+
 def values_of(*axes: str) -> Constraints:
     """A number of values, or the values."""
     return {name: [whole(1), "array-like"] for name in axes}

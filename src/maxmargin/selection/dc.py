@@ -14,7 +14,7 @@ from maxmargin.estimators.dc import DCSVC
 from maxmargin.problem.kernels import NATIVE
 from maxmargin.selection.board import Board
 from maxmargin.selection.clusters import ClusterFolds
-from maxmargin.selection.constraints import SEARCH, values_of
+from maxmargin.selection.constraints import SEARCH, values_of, without
 from maxmargin.selection.grid import Params
 from maxmargin.selection.machine import Selecting
 from maxmargin.selection.scoring import Scoring
@@ -82,8 +82,8 @@ decision_function_shape, break_ties, max_iter, n_jobs, working_set_size, inner_s
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
-        **{name: value for name, value in (KERNEL | CLASSES | INTERCEPT).items() if name != "gamma"},
-        **{name: value for name, value in SEARCH.items() if name != "probabilities"},
+        **without(KERNEL | CLASSES | INTERCEPT, "gamma", "checkpoint", "checkpoint_every"),
+        **without(SEARCH, "probabilities"),
         **values_of("Cs", "gammas"),
         "kernel": [StrOptions(set(NATIVE))],
         "multi_class": [StrOptions({"ovo", "ovr"})],

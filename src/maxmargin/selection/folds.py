@@ -35,7 +35,10 @@ def folds_of(cv: Any, data: Labelled, y: Any, groups: Any = None) -> list[Fold]:
         if groups.shape[:1] != (n,):
             raise ValueError(f"groups has {len(np.atleast_1d(groups))} entries for {n} rows of X: give one per row")
     counts = data.weight > 0
-    splitter = check_cv(cv, y, classifier=len(data.classes) > 0)
+    try:
+        splitter = check_cv(cv, y, classifier=len(data.classes) > 0)
+    except ValueError as error:
+        raise ValueError(f"cv={cv!r}: {error}") from None
     if hasattr(cv, "split") or not hasattr(cv, "__iter__"):
         rows = np.flatnonzero(counts)
         y = np.asarray(y)

@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from maxmargin.estimators._constraints import Constraints
 from maxmargin.estimators.linear import LinearSVC, LinearSVR
+from maxmargin.runtime import thread_count
+from maxmargin.selection.constraints import SEARCH, values_of, without
 from maxmargin.selection.machine import Selecting
 from maxmargin.selection.paths import Paths
 from maxmargin.selection.scoring import Scoring
 from maxmargin.selection.search import Engine, Search, Task
 
 
+_NOT = ("checkpoint", "checkpoint_every")  # of many fits
+
+
 class _LinearSelecting(Selecting):
     """The engine of linear machines, and a refit that begins at a fold's solution."""
 
     _axes: ClassVar[dict[str, str]] = {"C": "Cs"}
+    n_jobs: int | None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        thread_count(self.n_jobs)
 
     def _engine(self, task: Task, scoring: Scoring) -> Engine:
         self._paths = Paths(task, self._single, scoring)
@@ -80,6 +91,9 @@ class LinearSVCCV(_LinearSelecting, LinearSVC):
     (True, 'converged', True)
     """
 
+    _parameter_constraints: ClassVar[Constraints] = (
+        without(LinearSVC._parameter_constraints, "C", "warm_start", *_NOT) | without(SEARCH, "probabilities") | values_of("Cs")
+    )
     _machine: ClassVar[type] = LinearSVC
 
     def __init__(
@@ -151,6 +165,10 @@ class LinearSVRCV(_LinearSelecting, LinearSVR):
     (True, 1.0)
     """
 
+    _parameter_constraints: ClassVar[Constraints] = (
+        without(LinearSVR._parameter_constraints, "C", "epsilon", "warm_start", *_NOT) | without(SEARCH, "probabilities")
+        | values_of("Cs", "epsilons")
+    )  # fmt: skip
     _machine: ClassVar[type] = LinearSVR
     _axes: ClassVar[dict[str, str]] = {"epsilon": "epsilons", "C": "Cs"}
 

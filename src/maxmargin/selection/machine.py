@@ -111,6 +111,7 @@ class Selecting(Machine):
     # ---- steps of fit ------------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
+        self._single({})._check_parameters()
         for name, plural in self._axes.items():
             given = getattr(self, plural)
             check_axis(plural, given)
@@ -119,7 +120,6 @@ class Selecting(Machine):
                     self._single({name: value})._check_parameters()
                 except ValueError as error:
                     raise ValueError(f"{plural}={given!r}: {error}") from None
-        self._single({})._check_parameters()
         check_choice("search", self.search, ["grid", "halving"])
         check_flags(self, "refit", "extend", *(["probabilities"] if "probabilities" in self.get_params() else []))
         check_seed(self.random_state)

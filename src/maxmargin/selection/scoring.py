@@ -41,6 +41,8 @@ class Scoring:
         if isinstance(scoring, (list, tuple, set, dict)):
             raise ValueError(f"scoring={scoring!r} must be one scorer: the name of one, or a callable(machine, X, y)")
         self.own = scoring is None
+        if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
+            raise ValueError(f"scoring={scoring!r} must be the name of a scorer, a callable(machine, X, y), or None")
         self.scorer: Callable[..., Any] = check_scoring(machine, scoring=scoring)
         metric = getattr(self.scorer, "_score_func", None)
         self.weighs = self.own or (metric is not None and "sample_weight" in inspect.signature(metric).parameters)
