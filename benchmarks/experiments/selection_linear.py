@@ -1,8 +1,8 @@
 """OCAS's Table 3 with a validation split: C chosen by the area under the ROC curve on rows held out of the training rows.
 
 `linear-cv` is LinearSVCCV: all C on two thirds of the training rows, along a path that keeps its cuts, judged on the last
-third, and the best one fitted to all of them. The others fit every C from nothing to all training rows, as the paper's programs
-did; their time has no choice in it. All rows of each set; the area is that on the test rows.
+third, and the best one fitted to all of them. The others fit every C from nothing to all training rows, as the paper's
+programs did; their time has no choice in it. All rows of each set; the area is that on the test rows.
 """
 
 from __future__ import annotations

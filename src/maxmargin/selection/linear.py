@@ -87,8 +87,8 @@ class LinearSVCCV(_LinearSelecting, LinearSVC):
     >>> from maxmargin.selection import LinearSVCCV
     >>> X, y = make_classification(n_samples=600, random_state=0)
     >>> model = LinearSVCCV(Cs=[0.001, 0.01, 0.1, 1.0]).fit(X, y)
-    >>> model.C_ in (0.01, 0.1), model.status_, bool(model.certified_.sum() >= 2)
-    (True, 'converged', True)
+    >>> model.C_ in model.Cs, model.status_, bool(model.certified_.sum() >= 2), model.best_score_ > 0.8
+    (True, 'converged', True, True)
     """
 
     _parameter_constraints: ClassVar[Constraints] = (
