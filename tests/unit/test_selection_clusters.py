@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import signal
 import warnings
 from typing import Any
@@ -183,6 +184,12 @@ def test_a_search_that_is_stopped_has_a_model() -> None:
     with pytest.warns(ConvergenceWarning, match="before all settings were tried"):
         model = DCSVCCV(**options, callback=press).fit(X, y)
     assert model.search_status_ == "interrupted" and model.status_ == "early"
+
+
+def test_without_a_refit_there_is_the_table_and_nothing_of_the_samples() -> None:
+    X, y = make_moons(4000, noise=0.3, random_state=0)
+    model = DCSVCCV(**GRID, **{**SMALL, "samples_per_cluster": 400, "tol": 1e-3}, refit=False).fit(X, y)
+    assert model.C_ in (0.3, 30.0) and len(pickle.dumps(model)) < X.nbytes / 2 and not hasattr(model, "support_")
 
 
 def test_bad_parameters_are_named() -> None:

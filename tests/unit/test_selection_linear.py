@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import signal
 import threading
 import warnings
@@ -172,6 +173,14 @@ def test_bad_parameters_are_named() -> None:
             LinearSVCCV(**{"Cs": [1.0], **options}).fit(X, y)
     with pytest.raises(ValueError, match="epsilon"):
         LinearSVRCV(epsilons=[-1.0]).fit(X, y.astype(float))
+
+
+def test_a_search_leaves_no_samples_behind() -> None:
+    X, y = samples(2000)
+    for refit in (False, True):
+        model = LinearSVCCV(Cs=[0.1, 1.0], refit=refit).fit(X, y)
+        assert len(pickle.dumps(model)) < X.nbytes / 4 and hasattr(model, "coef_") == refit
+        assert model.C_ in (0.1, 1.0)
 
 
 def test_extend_and_halving() -> None:

@@ -199,7 +199,8 @@ decision_function_shape, break_ties, max_iter, n_jobs, working_set_size, inner_s
         super()._choose(board, found)
         engine = self.__dict__.pop("_clusters")
         self.n_clusters_ = 0 if engine.division is None else engine.division.n_clusters
-        self._found = engine
+        if self.refit:
+            self._found = engine
         if self.choice == "cluster":
             gamma, self.cluster_C_ = engine.by_cluster(board, self.best_params_)
             self.gamma_ = gamma

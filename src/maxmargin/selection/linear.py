@@ -29,11 +29,10 @@ class _LinearSelecting(Selecting):
         thread_count(self.n_jobs)
 
     def _engine(self, task: Task, scoring: Scoring) -> Engine:
-        self._paths = Paths(task, self._single, scoring)
-        return self._paths
+        return Paths(task, self._single, scoring)
 
     def _fitted(self, machine: Any, X: Any, y: Any, sample_weight: Any, search: Search) -> Any:
-        near = self.__dict__.pop("_paths").last.get(self.best_index_)
+        near = getattr(search.last_engine, "last", {}).get(self.best_index_)
         if near is None:
             return machine.fit(X, y, sample_weight=sample_weight)
         begin = {name: getattr(near, name) for name in ("coef_", "intercept_", "classes_") if hasattr(near, name)}
