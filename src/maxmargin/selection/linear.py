@@ -14,7 +14,6 @@ from maxmargin.selection.paths import Paths
 from maxmargin.selection.scoring import Scoring
 from maxmargin.selection.search import Engine, Search, Task
 
-
 _NOT = ("checkpoint", "checkpoint_every")  # of many fits
 
 
@@ -91,8 +90,9 @@ class LinearSVCCV(_LinearSelecting, LinearSVC):
     """
 
     _parameter_constraints: ClassVar[Constraints] = (
-        without(LinearSVC._parameter_constraints, "C", "warm_start", *_NOT) | without(SEARCH, "probabilities") | values_of("Cs")
-    )
+        without(LinearSVC._parameter_constraints, "C", "warm_start", *_NOT) | without(SEARCH, "probabilities")
+        | values_of("Cs")
+    )  # fmt: skip
     _machine: ClassVar[type] = LinearSVC
 
     def __init__(
