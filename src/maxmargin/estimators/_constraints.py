@@ -72,7 +72,7 @@ DIVIDED: Constraints = KERNEL | C | INTERCEPT | {
     "sample_size": [whole(2)],
     "random_state": ["random_state"],
 }
-LINEAR: Constraints = RUN | INTERCEPT | {
+LINEAR: Constraints = RUN | CHECKPOINT | INTERCEPT | {
     "C": [positive()],
     "tol": [Interval(Real, 0, 1, closed="neither")],
     "dual": [StrOptions({"auto"}), "boolean"],
