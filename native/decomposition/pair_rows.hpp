@@ -165,7 +165,7 @@ class PairRows {
   struct Piece {
     index_t block, at, count, width;
   };
-  static constexpr std::size_t kBatch = 2 * kRows;  // whole register tiles of the dense kernels
+  static constexpr std::size_t kBatch = kRows;  // a register tile of the dense kernels
 
   const Piece& part_of(index_t v) const { return part_[v >= part_[1].at && part_[1].count > 0]; }
   index_t sample(index_t v) const { return blocks_.begin(part_of(v).block) + v - part_of(v).at; }

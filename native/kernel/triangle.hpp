@@ -58,7 +58,7 @@ class Triangle {
 
  private:
   // Whole panels and register tiles; of 1,000 samples a tenth more than the half.
-  static constexpr index_t kGroup = 192;
+  static constexpr index_t kGroup = 96;
   static_assert(kGroup % kRows == 0 && kGroup % kPanel<T> == 0);
 
   static index_t group_of(index_t i) { return i / kGroup * kGroup; }

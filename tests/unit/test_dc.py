@@ -33,6 +33,23 @@ def test_exact_equals_svc(kernel, intercept):
         np.testing.assert_allclose(dc.decision_function(X), svc.decision_function(X), atol=0.02)
 
 
+@pytest.mark.parametrize("machine", ["two", "three", "regression"])
+def test_early_solves_the_whole_problem_where_that_is_easy(monkeypatch, machine):
+    monkeypatch.setattr("maxmargin.divide.levels.WORTH_A_LOOK", 1500)
+    X, y = make_blobs(2000, 4, centers=3 if machine == "three" else 2, random_state=0)
+    make, cold = (DCSVR, SVR) if machine == "regression" else (DCSVC, SVC)
+    target = np.sign(y - 0.5) if machine == "regression" else y
+    easy = make(early=True, random_state=0).fit(X, target)
+    assert easy.status_ == "converged" and easy.level_ == 0 and list(easy.levels_["stage"]) == ["whole"]
+    alone = cold(fit_intercept=False).fit(X, target)
+    assert easy.objective_ == pytest.approx(alone.objective_, abs=easy.dual_gap_ + alone.dual_gap_)
+    np.testing.assert_array_equal(easy.predict(X[:20]).round(), alone.predict(X[:20]).round())
+    noise = np.random.default_rng(0).permutation(target)
+    assert make(early=True, random_state=0).fit(X, noise).status_ == "early"
+    below = make(stop_level=1, levels=1, random_state=0).fit(X, target)
+    assert below.status_ == "early" and below.level_ == 1  # a level that was asked for is what is given
+
+
 def test_exact_equals_svr():
     X = np.random.default_rng(0).normal(size=(500, 3))
     y = np.sin(X[:, 0]) + 0.1 * X[:, 1]

@@ -11,6 +11,9 @@
         refine: solve the QP of level 1's support vectors, from level 1                       whole.py
         solve the whole QP from there
 
+    A run that would stop at a level looks at some samples first: where few of them are support vectors, the whole problem is
+    solved in less time than a level, and is solved instead.
+
     stop     as decomposition/solver.py, per QP, to the same tolerance at all levels: the last digits are cheap in small
              clusters and dear in the whole problem
     cost     level l: n·m kernel values for the clusters, about n·|S|/k^l for the warm starts, and the QPs themselves;
@@ -35,12 +38,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.decomposition.options import Options
+from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.divide.bound import theorem_1
 from maxmargin.divide.clustering import Partition, clustering_kernel, drained, partition
 from maxmargin.divide.level import Level
 from maxmargin.divide.model import STAGES, TABLE, Certificate, DivideResult, Kept, LevelModel, Plan, Problem, support
-from maxmargin.divide.subproblem import KernelData
+from maxmargin.divide.subproblem import KernelData, Solving, one_class, restricted
 from maxmargin.divide.whole import Row, Rows, Whole
 from maxmargin.runtime import Status, Turn
 
@@ -49,6 +52,10 @@ Alphas = Sequence[NDArray[np.float64]]
 Turns = Generator[Turn | None, None, Status | None]
 
 HEARTBEAT = 0.25  # seconds after which a safe point becomes a turn: progress and callbacks a few times per second
+# Easy is a problem with at most this share of support vectors among so many of its samples: the whole of it is then solved
+# in less time than a level. (CPU time of a level to that of the whole at 30,000 to 50,000 rows: 4.7 and 2.3 at shares of 5
+# and 12 %, 0.7 at 18 %, 0.6 at 23 %, 0.2 at 97 %.) The look takes milliseconds; of fewer samples there is little to gain.
+LOOKED_AT, EASY, WORTH_A_LOOK = 1000, 0.15, 10_000
 ROWS_PER_LEVEL = 100  # turns that report solved subproblems: many classes in many clusters have thousands of them
 
 
@@ -99,7 +106,10 @@ class DivideAndConquer:
                 yield turn
 
     def _stages(self) -> Turns:
-        kept, top = self.plan.kept, self.plan.levels
+        kept = self.plan.kept
+        if (kept is None or not kept.level) and (yield from self._easy()):
+            self.plan = replace(self.plan, levels=0, stop_level=0)
+        top = self.plan.levels
         if kept is not None and kept.level:
             top = kept.level - 1
             status = yield from self._solve_again(kept)
@@ -142,6 +152,23 @@ class DivideAndConquer:
         self._finish(self.level)
         yield self._turn()
         return None
+
+    def _easy(self) -> Generator[None, None, bool]:
+        """Whether a look was asked for and is worth it, and the problems of some samples have few support vectors."""
+        if not (self.plan.look and self.data.at_hand and self.n >= WORTH_A_LOOK):
+            return False
+        rng = np.random.default_rng([self.plan.seed, LOOKED_AT])
+        some = np.sort(rng.choice(self.n, LOOKED_AT, replace=False))
+        found = size = 0
+        for place, problem in zip(self.place, self.problems):
+            mine = place[some]
+            mine = mine[mine >= 0]
+            if len(mine) < 2 or one_class(problem.qp, mine):
+                continue
+            solving = Solving(restricted(problem.qp, mine), self.data, problem.chosen[mine], self.options)
+            result = yield from _silent(solving.steps(deadline=self.plan.deadline))
+            found, size = found + result.n_support, size + len(mine)
+        return found <= EASY * size
 
     def _conquer(self) -> Turns:
         """Refine, where there are levels, and the whole problem."""
@@ -328,6 +355,17 @@ class DivideAndConquer:
         nothing = self.whole_type(self.problems, self.data, self.options, self.plan, None)  # stopped while clustering
         drained(nothing.begin())
         return replace(nothing.model(), level=self.plan.levels), np.nan
+
+
+def _silent(steps: Generator[Row | None, None, DualResult]) -> Generator[None, None, DualResult]:
+    """Safe points without reports."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: DualResult = end.value
+            return result
+        yield None
 
 
 def _of_level(model: LevelModel | None, bound: float) -> dict[str, float]:

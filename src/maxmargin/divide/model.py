@@ -48,7 +48,10 @@ class Kept:
 
 @dataclass(frozen=True)
 class Plan:
-    """Levels from `levels` (k^levels clusters) down to `stop_level`; 0 is the whole problem."""
+    """Levels from `levels` (k^levels clusters) down to `stop_level`; 0 is the whole problem.
+
+    `look` first whether the problem is so easy that it is solved sooner than divided.
+    """
 
     k: int = 4
     levels: int = 4
@@ -59,6 +62,7 @@ class Plan:
     max_iter: int = -1
     deadline: Deadline = NEVER
     kept: Kept | None = None
+    look: bool = False
 
 
 def regression_targets(qp: QP) -> FloatArray:

@@ -115,7 +115,8 @@ class Divided(KernelMachine):
                 levels -= 1
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         stop, size = min(stop, levels), int(self.sample_size)
-        return Plan(k, levels, stop, size, seed, max_iter=control.max_iter, deadline=control.deadline)
+        plan = Plan(k, levels, stop, size, seed, max_iter=control.max_iter, deadline=control.deadline)
+        return replace(plan, look=bool(self.early))
 
     def _setup(self, data: Labelled) -> Setup:
         return Setup(self, data)

@@ -53,7 +53,8 @@ working_set_size, inner_solver, checkpoint, checkpoint_every
     stop_level : int, default=0
         0 solves the whole problem to `tol`, as `SVC(fit_intercept=...)` does; l ≥ 1 stops at level l.
     early : bool, default=False
-        Stop at the level with 64 clusters, and start there: fast and nearly as accurate on large data.
+        Stop at the level with 64 clusters, and start there: fast and nearly as accurate on large data. Of 10,000 samples or
+        more, where few of some are support vectors, the whole problem is solved instead: then that is faster still.
     predict_with : {"early", "all", "bcm"}, default="early"
         How a model of level ≥ 1 predicts: by the cluster's own machine; by all support vectors together; by the Bayesian
         committee of all machines. The last two are the paper's comparisons: slower and less accurate.
