@@ -60,7 +60,9 @@ class Mpi(Experiment):
         return report.between(ratios) if ratios else "(not measured yet)"
 
     def text_model(self, run: dict[str, Any]) -> str:
-        return self._model(run).partition("\n\n")[2] or "(not measured yet)"
+        """For docs/scaling.md: pictures are in the folder of the benchmarks."""
+        told = self._model(run).partition("\n\n")[2].replace("(mpi_model.svg)", "(benchmarks/mpi_model.svg)")
+        return told or "(not measured yet)"
 
     def plots(self, run: dict[str, Any], folder: pathlib.Path) -> list[pathlib.Path]:
         panels = {}
