@@ -8,6 +8,7 @@ from typing import Any
 from maxmargin.data.container import MAGIC, ModelFileError
 from maxmargin.estimators._base import check_choice
 from maxmargin.models import liblinear, libsvm, native
+from maxmargin.selection.machine import Selecting
 
 __all__ = ["ModelFileError", "load", "save"]
 
@@ -23,7 +24,8 @@ def save(model: Any, path: str | os.PathLike[str], *, format: str = "maxmargin")
     Parameters
     ----------
     model : a fitted machine of maxmargin
-        Functions (a kernel or callback given as one) cannot be saved.
+        Functions (a kernel or callback given as one) cannot be saved. Of one that has searched (SVCCV) the machine that it
+        chose is saved, without the table of the search.
     path : file name
     format : {"maxmargin", "libsvm", "liblinear"}, default="maxmargin"
         "libsvm" is for SVC, NuSVC, SVR, NuSVR and OneClassSVM, "liblinear" for LinearSVC and LinearSVR: their
@@ -42,7 +44,7 @@ def save(model: Any, path: str | os.PathLike[str], *, format: str = "maxmargin")
     True
     """
     check_choice("format", format, _SAVE)
-    _SAVE[format](model, path)
+    _SAVE[format](model.chosen() if isinstance(model, Selecting) else model, path)
 
 
 def load(path: str | os.PathLike[str], *, mmap: bool = False, n_features: int | None = None) -> Any:

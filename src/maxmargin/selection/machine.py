@@ -23,7 +23,7 @@ from maxmargin.selection.search import Engine, Found, Search, Task
 from maxmargin.selection.table import results_table
 
 _LEAST_SECONDS = 1e-3
-REPORT = ("best_params_", "best_index_", "best_score_", "cv_results_", "n_splits_", "search_status_", "search_trace_")
+REPORT = ("best_params_", "best_index_", "best_score_", "cv_results_", "n_splits_", "search_status_", "search_trace_", "_maps")
 
 
 class EdgeWarning(UserWarning):
@@ -68,8 +68,8 @@ class Selecting(Machine):
         control = self._control()
         self._check_parameters()
         data = Labelled.of(self, X, y, sample_weight)
-        labels = np.asarray(y)
-        task = Task(data, labels.ravel(), folds_of(self.cv, data, labels, groups), sample_weight is not None)
+        labels = data.classes[data.code] if len(data.classes) else data.target
+        task = Task(data, labels, folds_of(self.cv, data, labels, groups), sample_weight is not None)
         grid = self._grid(data)
         scoring = Scoring(self._single(next(grid.cells())), self.scoring)
         board = Board(len(task.folds), scoring.ceiling)
