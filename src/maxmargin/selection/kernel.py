@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -140,7 +141,7 @@ class KernelFolds:
         i, j = pair
         label = self.samples.label[chosen]
         y = np.where(label == (j if len(self.samples.classes) == 2 else i), 1.0, -1.0)
-        setup: Any = None  # not needed for the QP
+        setup: Any = SimpleNamespace(data=SimpleNamespace(factors=side.factors))  # all that a QP asks it for
         both = Pair(setup, pair, chosen, y, weight, side.factors[label])
         return machine._problem(both).qp, both
 
