@@ -23,7 +23,9 @@ from maxmargin.selection.search import Engine, Found, Search, Task
 from maxmargin.selection.table import results_table
 
 _LEAST_SECONDS = 1e-3
-REPORT = ("best_params_", "best_index_", "best_score_", "cv_results_", "n_splits_", "search_status_", "search_trace_", "_maps")
+REPORT = (
+    "best_params_", "best_index_", "best_score_", "cv_results_", "n_splits_", "search_status_", "search_trace_", "_maps",
+)  # fmt: skip
 
 
 class EdgeWarning(UserWarning):
