@@ -111,6 +111,8 @@ void bind_sgd(nb::module_& m, const char* name) {
           "The table may be None where nothing is looked up. `slots` of the budget will do for the rows to come.")
       .def("run", &run<Real>, Release(), "x"_a, "order"_a, "labels"_a, "weights"_a,
            "One step per entry of order, a row of x; labels and weights are indexed by row.")
+      .def("reduce", &Sgd<Real>::reduce, Release(), "steps"_a,
+           "Of a model restored with more than its budget: so many support vectors less, down to the budget.")
       .def("state", &state<Real>, "The model as arrays.")
       .def("restore", &restore<Real>, "centres"_a, "beta"_a, "windows"_a, "label"_a, "born"_a, "bias"_a,
            "clock"_a, "Take up the state of an earlier run.")

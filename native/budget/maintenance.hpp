@@ -67,6 +67,18 @@ class Maintainer {
     audited_ = 0;
   }
 
+  // One support vector less, `steps` times at most, down to the budget: of a model put together from several.
+  void reduce(index_t steps) {
+    Stopwatch watch;
+    const double searched = model_.counters.search_seconds;
+    for (; model_.count > model_.budget && steps > 0; --steps) {
+      if (rules_.how == Maintenance::kMerge) merge_smallest();
+      else remove_smallest();
+    }
+    model_.counters.merge_seconds += watch.lap() - (model_.counters.search_seconds - searched) - audited_;
+    audited_ = 0;
+  }
+
  private:
   // The common case: the newcomer is the smallest and has a partner; it never needs a slot.
   bool absorb(const Real* x, const Real* t, const double* delta, std::int32_t label) {

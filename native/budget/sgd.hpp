@@ -59,6 +59,7 @@ class Sgd {
   Sgd(const Sgd&) = delete;  // the maintainer refers to the model
 
   Model<Real>& model() { return model_; }
+  void reduce(index_t steps) { maintainer_.reduce(steps); }
 
   // Steps on the rows order[0..n) of x. Labels and weights are indexed by row; label 1 of a single output is +1.
   template <class View>

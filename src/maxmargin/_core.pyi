@@ -480,6 +480,11 @@ class BudgetSgd32:
         One step per entry of order, a row of x; labels and weights are indexed by row.
         """
 
+    def reduce(self, steps: int) -> None:
+        """
+        Of a model restored with more than its budget: so many support vectors less, down to the budget.
+        """
+
     def state(self) -> dict[str, Any]:
         """The model as arrays."""
 
@@ -519,6 +524,11 @@ class BudgetSgd64:
     def run(self, x: Matrix, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """
         One step per entry of order, a row of x; labels and weights are indexed by row.
+        """
+
+    def reduce(self, steps: int) -> None:
+        """
+        Of a model restored with more than its budget: so many support vectors less, down to the budget.
         """
 
     def state(self) -> dict[str, Any]:

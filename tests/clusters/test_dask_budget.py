@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import dask.array as da
 import numpy as np
 import pytest
+from dask import delayed
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin
+from maxmargin.budget.model import averaged_state, decision_values, model_coefficients
+from maxmargin.budget.sgd import BudgetSolver
 from maxmargin.dask import BudgetSVC
 
 PLAN = {"C": 10.0, "gamma": 0.5, "budget": 40, "epochs": 2, "shuffle": False}
@@ -70,3 +75,81 @@ def test_shuffled_limited_and_stopped(client):
     assert none.status_ == "max_time"
     stopped = BudgetSVC(**plan, callback=lambda row: True).fit(rows, labels)
     assert stopped.status_ == "callback" and stopped.n_iter_ == 1
+
+
+def spread(client, X, y, weight):
+    """Three partitions on each of two workers, whose classes and numbers of rows differ."""
+    homes = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    ends = [0, 100, 400, 600, 900, 1000, len(y)]
+    parts = [slice(*pair) for pair in itertools.pairwise(ends)]
+
+    def there(values):
+        futures = [client.scatter(values[part], workers=homes[i % 2], direct=True) for i, part in enumerate(parts)]
+        shapes = [values[part].shape for part in parts]
+        return da.concatenate([da.from_delayed(delayed(f), s, values.dtype) for f, s in zip(futures, shapes)])
+
+    return [there(values) for values in (X, y, weight)]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_one_model_per_worker_is_one_model_in_the_end(client, classes):
+    X, y = rings(classes=classes)
+    order = np.argsort(y[:600], kind="stable")  # the first partitions lack a class
+    X[:600], y[:600] = X[order], y[order]
+    weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
+    rows = []
+    plan = {**PLAN, "client": client, "per_worker": True, "fit_intercept": True, "callback": rows.append}
+    model = BudgetSVC(**plan).fit(*spread(client, X, y, weight))
+    assert model.status_ == "completed" and len(model.support_vectors_) <= 40 and model.n_iter_ == len(rows) == 2
+    assert model.objective_ == pytest.approx(primal(model, X, y, 10.0, weight), rel=1e-5)
+    assert model.score(X, y) > 0.9
+    travelled = BudgetSVC(**plan | {"per_worker": False}).fit(*spread(client, X, y, weight))
+    assert not np.array_equal(travelled.support_vectors_, model.support_vectors_)
+    twin = clone(model)
+    assert twin.per_worker and type(model.to_local()) is maxmargin.BudgetSVC and not hasattr(model.to_local(), "per_worker")
+
+
+@pytest.mark.parametrize("maintenance", ["merge", "remove", "project"])
+def test_the_mean_of_models_and_what_merging_makes_of_it(maintenance):
+    """The mean is exact; merged down to the budget it is near (what is lost by removing is what was removed)."""
+    X, y = rings(600)
+    state, options = [], None
+    for part in (slice(0, 200), slice(200, 600)):
+        here = maxmargin.BudgetSVC(C=10.0, gamma=0.5, budget=40, maintenance=maintenance, stream_size=600)
+        here.partial_fit(X[part], y[part], classes=[0, 1])
+        state.append(here._state)
+        options = here._resumed()
+    mean = averaged_state(state, options.lam, options.averaging)
+    models = [model_coefficients(s, options.lam, options.averaging) for s in state]
+    each = [decision_values(X, np.arange(600), s["centres"], *m, 0.5, 1) for s, m in zip(state, models)]
+    wanted = each[0] / 3 + each[1] * 2 / 3  # 200 and 400 steps
+    coef, intercept = model_coefficients(mean, options.lam, options.averaging)
+    got = decision_values(X, np.arange(600), mean["centres"], coef, intercept, 0.5, 1)
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+    count = sum(len(s["centres"]) for s in state)
+    core = BudgetSolver(options, [])._resumed(mean, count)
+    assert core.count == count > 60
+    core.reduce(1)
+    assert core.count == count - 1
+    core.reduce(1000)
+    assert core.count == 40
+    reduced = core.state()
+    coef, intercept = model_coefficients(reduced, options.lam, options.averaging)
+    after = decision_values(X, np.arange(600), reduced["centres"], coef, intercept, 0.5, 1)
+    lost = np.abs(after - wanted).mean() / np.abs(wanted).mean()
+    assert lost < {"merge": 0.3, "remove": 1.0, "project": 0.3}[maintenance]
+    assert np.mean((after > 0) == (wanted > 0)) > {"merge": 0.95, "remove": 0.7, "project": 0.95}[maintenance]
+
+
+def test_per_worker_stopped_and_wrong(client):
+    X, y = rings()
+    parts, plan = spread(client, X, y, np.ones(len(y))), {**PLAN, "client": client, "per_worker": True}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        none = BudgetSVC(**plan, max_time=1e-6).fit(*parts)
+    assert none.status_ == "max_time"
+    assert none.objective_ == pytest.approx(primal(none, X, y, 10.0, np.ones(len(y))), rel=1e-5)
+    stopped = BudgetSVC(**plan, callback=lambda row: True).fit(*parts)
+    assert stopped.status_ == "callback" and stopped.n_iter_ == 1 and len(stopped.support_vectors_) <= 40
+    with pytest.raises(ValueError, match="per_worker=2"):
+        BudgetSVC(**plan | {"per_worker": 2}).fit(*parts)

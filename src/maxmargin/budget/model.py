@@ -70,6 +70,18 @@ def refitted_state(state: dict[str, Any], coef: FloatArray, intercept: FloatArra
     return {**state, "beta": beta, "bias": bias, "label": label, "windows": windows}
 
 
+def averaged_state(states: list[dict[str, Any]], lam: float, averaging: bool) -> dict[str, Any]:
+    """One model of all their support vectors: the mean of their functions, each counted by the steps that it took."""
+    steps = np.array([state["clock"][0] for state in states])
+    share, total = steps / steps.sum(), float(steps.sum())
+    models = [model_coefficients(state, lam, averaging) for state in states]
+    together = {name: np.concatenate([state[name] for state in states]) for name in ("centres", "label", "born")}
+    together["clock"] = np.array([total, 0.0, 0.0, np.floor(1.05 * total) + 1, 0.0])
+    coef = np.hstack([part * model[0] for part, model in zip(share, models)])
+    intercept = np.sum([part * model[1] for part, model in zip(share, models)], axis=0)
+    return refitted_state(together, coef, intercept, lam)
+
+
 def decision_values(
     x: Any,
     rows: NDArray[np.int64],

@@ -101,13 +101,13 @@ class BudgetSolver:
         self._before = counters or {}
         self._run, self._pass = dict(nothing), dict(nothing)  # counters of this run, and of the pass under way
 
-    def _resumed(self, state: dict[str, Any] | None) -> Any:
-        """A model of the core, empty or in this state."""
+    def _resumed(self, state: dict[str, Any] | None, slots: int | None = None) -> Any:
+        """A model of the core, empty or in this state, which may be larger than the budget if there are `slots` for it."""
         options = self.options
         core = _core.BudgetSgd64 if options.double else _core.BudgetSgd32
         made = core(
             budget=options.budget,
-            slots=self._slots,
+            slots=slots or self._slots,
             features=options.features,
             outputs=options.outputs,
             gamma=options.gamma,

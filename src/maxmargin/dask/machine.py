@@ -79,8 +79,9 @@ class OnDask(Machine):
     def to_local(self) -> Any:
         """The fitted machine as `maxmargin` has it: without Dask, for files, ONNX and machines that have no cluster."""
         check_is_fitted(self)
-        local = self._local(**self.get_params(deep=False))
-        known = set(local.get_params(deep=False)) | {"client"}
+        own = self.get_params(deep=False)
+        local = self._local(**{name: own[name] for name in self._local._get_param_names()})
+        known = set(own) | {"client"}
         local.__dict__.update({name: value for name, value in vars(self).items() if name not in known})
         return local
 

@@ -88,6 +88,11 @@ class Partitions:
         """An array with one entry per row, partition by partition."""
         return [values[a:b] for a, b in zip(self.start, self.start[1:])]
 
+    def homes(self) -> list[str]:
+        """The worker of each partition; one of them where there are several, none ("") where it is on its way."""
+        where = self.client.who_has(self.blocks)
+        return [min(where.get(block.key) or [""]) for block in self.blocks]
+
     def each(
         self, function: Callable[..., Any], own: Sequence[tuple[Any, ...]] | None = None,
         which: Sequence[int] | None = None, common: tuple[Any, ...] = (),
