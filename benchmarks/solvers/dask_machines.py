@@ -1,4 +1,4 @@
-"""maxmargin.dask.DCSVC on a cluster of this machine: a scheduler and workers of one thread each, processes of their own."""
+"""maxmargin.dask's machines on a cluster of this machine: a scheduler and workers of one thread each, as processes."""
 
 from __future__ import annotations
 
@@ -79,10 +79,9 @@ def _usage(dask_worker: Any) -> dict[str, float]:
     return {"seconds": own.ru_utime + own.ru_stime, "peak_mb": own.ru_maxrss / 1024, "moved_mb": moved / 1e6}
 
 
-class DaskEarly(KernelMachine):
-    """Early divide and conquer. options: workers, and killed (1: one of them is, after the first cluster is solved)."""
+class _OnDask(KernelMachine):
+    """options: workers, and killed (1: one of them is, after the first cluster is solved)."""
 
-    name = "maxmargin-dask-early"
     requires = ("dask", "distributed")
     package = "maxmargin"
     ours = True
@@ -93,10 +92,12 @@ class DaskEarly(KernelMachine):
         missing = importlib.util.find_spec("maxmargin.dask") is None
         return reason or ("this maxmargin has no maxmargin.dask" if missing else None)
 
+    def machine(self, problem: Problem, threads: int, **settings: Any) -> Any:
+        raise NotImplementedError
+
     def prepare(self, problem: Problem, X: Any, y: np.ndarray, threads: int) -> None:
         import dask.array as da
-
-        from maxmargin.dask import DCSVC
+        from distributed import wait
 
         options = dict(problem.options)
         workers, self.kills = int(options.pop("workers")), bool(options.pop("killed", 0))
@@ -105,18 +106,11 @@ class DaskEarly(KernelMachine):
         size = -(-X.shape[0] // PARTITIONS)
         self.rows = client.persist(da.from_array(X, chunks=(size, X.shape[1])))
         self.labels = client.persist(da.from_array(y, chunks=size))
-        from distributed import wait
-
         with client.as_current():
             wait([self.rows, self.labels])
-        same = {"early": True, "random_state": 0, "fit_intercept": False, "client": client, "callback": self._watch}
-        self.estimator = DCSVC(**(self.parameters(problem, threads) | same | options | {"n_jobs": 1}))
+        same = {"random_state": 0, "fit_intercept": False, "client": client, "n_jobs": 1}
+        self.estimator = self.machine(problem, threads, **same, **options)
         self.before = client.run(_usage)
-
-    def _watch(self, row: dict[str, float]) -> None:
-        if self.kills and row["stage"] == 1 and row["solved"] >= 1:
-            self.kills = False
-            self.cluster.kill_worker()
 
     def fit(self) -> None:
         self.estimator.fit(self.rows, self.labels)
@@ -132,11 +126,43 @@ class DaskEarly(KernelMachine):
         spent = [use["seconds"] - self.before[name]["seconds"] for name, use in self.after.items()]
         moved = [use["moved_mb"] - self.before[name]["moved_mb"] for name, use in self.after.items()]
         return {
-            "level_objective": float(self.estimator.level_objective_),
-            "n_support": float(len(self.estimator.support_)),
             "worker_seconds": float(sum(spent)),
             "moved_mb": float(sum(moved)),
             "worker_peak_mb": float(max(use["peak_mb"] for use in self.after.values())),
             "workers_left": float(len(self.after)),
-            "converged": float(self.estimator.status_ == "early"),
         }
+
+
+class DaskEarly(_OnDask):
+    """Early divide and conquer."""
+
+    name = "maxmargin-dask-early"
+
+    def machine(self, problem: Problem, threads: int, **settings: Any) -> Any:
+        from maxmargin.dask import DCSVC
+
+        return DCSVC(**self.parameters(problem, threads) | settings, early=True, callback=self._watch)
+
+    def _watch(self, row: dict[str, float]) -> None:
+        if self.kills and row["stage"] == 1 and row["solved"] >= 1:
+            self.kills = False
+            self.cluster.kill_worker()
+
+    def extra(self) -> dict[str, float]:
+        own = {"objective": float(self.estimator.level_objective_), "converged": float(self.estimator.status_ == "early")}
+        return super().extra() | own | {"n_support": float(len(self.estimator.support_))}
+
+
+class DaskBudget(_OnDask):
+    """BudgetSVC: a model that goes from partition to partition, or (option per_worker) one per worker, merged."""
+
+    name = "maxmargin-dask-budget"
+
+    def machine(self, problem: Problem, threads: int, **settings: Any) -> Any:
+        from maxmargin.dask import BudgetSVC
+
+        settings["per_worker"] = bool(settings.get("per_worker", False))
+        return BudgetSVC(C=problem.C, gamma=problem.gamma, **settings)
+
+    def extra(self) -> dict[str, float]:
+        return super().extra() | {"objective": float(self.estimator.objective_)}

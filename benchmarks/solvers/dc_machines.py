@@ -61,7 +61,8 @@ class _Divided(KernelMachine):
 
     def extra(self) -> dict[str, float]:
         levels, last = self.estimator.levels_, self.estimator.levels_[-1]
-        return super().extra() | {
+        own = {"objective": float(self.estimator.level_objective_)} if hasattr(self.estimator, "level_objective_") else {}
+        return super().extra() | own | {
             "level": float(self.estimator.level_),
             "clusters": float(last["clusters"]),
             "first_clusters": float(levels["clusters"][0]),

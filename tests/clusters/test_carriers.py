@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pathlib
 import pickle
+import sys
 import time
 import warnings
 
@@ -13,16 +15,16 @@ import scipy.sparse as sp
 from distributed import Future
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsOneClassifier
 
-from maxmargin import DCSVC, DCSVR
-from maxmargin.decomposition.options import Options
+from maxmargin import DCSVC, DCSVR, SVC, LinearSVC
 from maxmargin.divide import level
 from maxmargin.divide.on_dask import DaskCarrier
 from maxmargin.divide.remote import Afar, Blocks
-from maxmargin.divide.subproblem import KernelData, Subproblem
-from maxmargin.problem.formulations import c_svc
-from maxmargin.problem.kernels import Kernel
-from maxmargin.runtime import NEVER, Deadline
+from maxmargin.runtime import Deadline
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from subproblems import endless
 
 PLAN = {"C": 10.0, "gamma": 0.05, "k": 3, "levels": 2, "sample_size": 100, "random_state": 0}
 
@@ -116,17 +118,6 @@ def test_a_worker_killed_in_the_middle_does_not_lose_the_fit(on_dask, cluster):
             cluster.client.wait_for_workers(2, timeout=60)
 
 
-def endless(count=3, n=60, deadline=NEVER):
-    """Subproblems that would go on for ever: tol=0 is never reached."""
-    rng = np.random.default_rng(0)
-    X, every = rng.normal(size=(count * n, 2)), np.arange(n)
-    data = KernelData(X, Kernel("rbf", 5.0), np.arange(count * n), np.float64, 1)
-    qp = c_svc(np.where(rng.random(n) < 0.5, 1.0, -1.0), np.full(n, 1e3), False)
-    options = Options(tol=0.0, working_set_size=2)
-    tasks = [Subproblem(0, c, every, c * n + every, qp, data, None, options, deadline=deadline) for c in range(count)]
-    return tasks, [c * n + every for c in range(count)], data
-
-
 def afar(client, tasks, members, data):
     blocks, pieces = Blocks(DaskCarrier(client), len(data.rows), data.rows_of), []
     return Afar(tasks, members, blocks, data.known_frame()).solve(pieces), pieces
@@ -203,3 +194,18 @@ def test_a_grid_on_dask_whose_fits_divide_themselves(on_dask):
     with joblib.parallel_config("threading", n_jobs=1):
         here = GridSearchCV(DCSVC(**PLAN, stop_level=2), {"C": [1.0, 10.0]}, cv=2).fit(X, y)
     np.testing.assert_array_equal(grid.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"])
+
+
+def test_pairs_of_classes_and_points_of_a_grid_as_machines_of_their_own(on_dask):
+    X = outliers(600)[0]
+    y = np.digitize(X[:, 0], [-3.0, 3.0])
+
+    def fits():
+        pairs = OneVsOneClassifier(SVC(C=10.0, gamma=0.05), n_jobs=2).fit(X, y)
+        grid = GridSearchCV(LinearSVC(), {"C": [0.1, 1.0, 10.0]}, cv=2, n_jobs=2).fit(X, y)
+        return pairs.decision_function(X), grid.cv_results_["mean_test_score"]
+
+    with joblib.parallel_config("threading", n_jobs=1):
+        here = fits()
+    for there, value in zip(fits(), here):
+        np.testing.assert_array_equal(there, value)
