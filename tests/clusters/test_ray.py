@@ -31,7 +31,6 @@ PLAN = {"C": 10.0, "gamma": 0.05, "k": 3, "levels": 2, "sample_size": 100, "rand
 def on_ray():
     from ray.util.joblib import register_ray
 
-    os.environ.setdefault("RAY_raylet_start_wait_time_s", "180")  # a busy machine
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100 * 2**20)
     register_ray()
     with joblib.parallel_config("ray"):
