@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from maxmargin.runtime import Mpi
@@ -35,7 +37,7 @@ def main() -> None:
             assert "out of step" in str(error)
         else:
             raise AssertionError("different rows were gathered")
-    print(f"rank {rank} of {size} agrees")
+    sys.stdout.write(f"rank {rank} of {size} agrees\n")  # at once: lines of several ranks may meet
 
 
 if __name__ == "__main__":
