@@ -65,9 +65,8 @@ def test_levels_agree(level: str) -> None:
 )
 def test_a_core_that_is_not_there_is_refused(setting: str, value: str, says: str) -> None:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MAXMARGIN_")}
-    out = subprocess.run(
-        [sys.executable, "-c", "import maxmargin._core"], env={**environment, setting: value}, capture_output=True, text=True,
-    )  # fmt: skip
+    command = [sys.executable, "-c", "import maxmargin._core"]
+    out = subprocess.run(command, env={**environment, setting: value}, capture_output=True, text=True)
     assert out.returncode != 0 and says in out.stderr
 
 
