@@ -16,6 +16,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROO
 # seconds, ratios, percentages and memory; sizes such as 49,990 × 22 are not measurements
 RULES = (  # constants of a program or of mathematics, not measurements
     "10 times their spread", "0.7 times its size", "2 GB at most", "25 times too large", "less than 0.01 %", "5 to 10 %",
+    "at most 15 % of them", "⅛ to 64 times", "from 2 % to 80 %",
 )  # fmt: skip
 MEASUREMENT = re.compile(r"\d ?(×(?! ?\d)|s|ms|µs|%|GB|times)(?![\w-])")
 

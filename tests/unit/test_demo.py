@@ -1,4 +1,4 @@
-"""The demo shows every public machine, and its parts work on small data."""
+"""The demo shows every public machine but those that search others' parameters, and its parts work on small data."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from sklearn.base import BaseEstimator
 
 import maxmargin
 from maxmargin import demo
+from maxmargin.selection.machine import Selecting
 
 
 def test_every_public_machine_is_shown() -> None:
     names = [name for name in maxmargin.__all__ if isinstance(getattr(maxmargin, name), type)]
     public = {name for name in names if issubclass(getattr(maxmargin, name), BaseEstimator)}
+    public -= {name for name in public if issubclass(getattr(maxmargin, name), Selecting)}
     assert {entry.name for entry in demo.MACHINES} == public
 
 

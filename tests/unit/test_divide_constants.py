@@ -67,11 +67,11 @@ def test_clusters_begin_where_the_level_below_ended(monkeypatch) -> None:
     y = (X[:, 0] + 0.5 * rng.normal(size=300) > 0).astype(int)
     tasks, warm = Level._tasks, []
 
-    def watched(self, below):
-        out = tasks(self, below)
+    def watched(self):
+        out = tasks(self)
         for task in out:
             mine = variables(self.problems[task.problem].qp, task.samples)
-            given = None if below is None else below.alphas[task.problem][mine]
+            given = None if self.begin is None else self.begin[task.problem][mine]
             if given is not None and given.any():
                 np.testing.assert_array_equal(task.alpha, given)
                 warm.append(task)

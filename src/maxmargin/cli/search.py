@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 import maxmargin
-from maxmargin import selection
 from maxmargin.cli import engines, samples
 from maxmargin.cli.console import Console, code_of
 
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace, console: Console, found: samples.Samples) -> i
 
 
 def _built(args: argparse.Namespace, engine: str, name: str, found: samples.Samples, console: Console) -> Any:
-    cls = getattr(selection, name)
+    cls = getattr(maxmargin, name)
     single = engines.built(args, engine, found, console).get_params(deep=False)
     known = cls._get_param_names()
     C = 1.0 if args.C is None else args.C

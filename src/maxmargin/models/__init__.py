@@ -8,7 +8,6 @@ from typing import Any
 from maxmargin.data.container import MAGIC, ModelFileError
 from maxmargin.estimators._base import check_choice
 from maxmargin.models import liblinear, libsvm, native
-from maxmargin.selection.machine import Selecting
 
 __all__ = ["ModelFileError", "load", "save"]
 
@@ -44,7 +43,8 @@ def save(model: Any, path: str | os.PathLike[str], *, format: str = "maxmargin")
     True
     """
     check_choice("format", format, _SAVE)
-    _SAVE[format](model.chosen() if isinstance(model, Selecting) else model, path)
+    chosen = getattr(model, "chosen", None)  # of a machine with a search inside, whose room takes a second to import
+    _SAVE[format](model if chosen is None else chosen(), path)
 
 
 def load(path: str | os.PathLike[str], *, mmap: bool = False, n_features: int | None = None) -> Any:

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.isotonic import IsotonicRegression
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.estimators._base import check_choice
@@ -49,6 +48,8 @@ class Maps:
             if method == "sigmoid":
                 self.maps.append(sigmoid(values[rows, k], positive, weight))
             else:
+                from sklearn.isotonic import IsotonicRegression  # with scipy.stats, which takes a second
+
                 map_ = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
                 self.maps.append(map_.fit(values[rows, k], positive.astype(np.float64), sample_weight=weight))
 
