@@ -71,7 +71,7 @@ class KernelMachine(Machine):
     n_support_: IntArray
     intercept_: FloatArray
     # A solution to begin from: alphas in units of their bounds by row of X, of each two classes (selection/kernel.py)
-    _seed: dict[tuple[int, int], FloatArray] | None = None
+    _begin_from: dict[tuple[int, int], FloatArray] | None = None
     _objects: Any = None  # what a kernel function was fitted to, if that is no matrix of numbers
 
     def _check_parameters(self) -> None:

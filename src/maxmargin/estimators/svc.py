@@ -117,8 +117,8 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
             y = np.where(label[chosen] == (j if len(both) == 1 else i), 1.0, -1.0)
             weight, factor = setup.rows.weight[chosen], setup.data.factors[label[chosen]]
             warm = last[k] if last else None
-            if self._seed is not None:
-                warm = self._seed[i, j][0][setup.rows.index[chosen]]
+            if self._begin_from is not None:
+                warm = self._begin_from[i, j][0][setup.rows.index[chosen]]
             pairs.append(Pair(setup, (i, j), chosen, y, weight, factor, warm))
         return pairs
 

@@ -134,9 +134,9 @@ class Calibrated(ClassifierMixin, BaseEstimator):
         labels = np.asarray(y)
         task = Task(data, labels.ravel(), folds_of(self.cv, data, labels, groups), sample_weight is not None)
         found = unseen_values(machine, task)
-        machine._seed = found.seed
+        machine._begin_from = found.seed
         machine.fit(X, y, sample_weight=sample_weight)
-        del machine._seed
+        del machine._begin_from
         self._maps = Maps(self.method, found.values, data)
         self.machine_, self.classes_ = machine, machine.classes_
         self.n_features_in_ = machine.n_features_in_

@@ -35,10 +35,10 @@ class SelectingKernel(Selecting):
         if not getattr(self, "probabilities", False):
             return super()._fitted(machine, X, y, sample_weight, search)
         found = unseen_values(machine, search.task)
-        machine._seed = found.seed
+        machine._begin_from = found.seed
         machine.fit(X, y, sample_weight=sample_weight)
         machine._maps = Maps("sigmoid", found.values, search.task.data)
-        del machine._seed
+        del machine._begin_from
         return machine
 
     def _offers(self) -> bool:

@@ -105,9 +105,12 @@ class Selecting(Machine):
 
     def _fitted(self, machine: Any, X: Any, y: Any, sample_weight: Any, search: Search) -> Any:
         """The chosen machine, fitted to all samples: from the solution on all rows, where the engine has one."""
-        machine._seed = getattr(search.last_engine, "seeds", {}).get(self.best_index_)
+        seed = getattr(search.last_engine, "seeds", {}).get(self.best_index_)
+        if seed is None:
+            return machine.fit(X, y, sample_weight=sample_weight)
+        machine._begin_from = seed
         machine.fit(X, y, sample_weight=sample_weight)
-        del machine._seed
+        del machine._begin_from
         return machine
 
     # ---- steps of fit ------------------------------------------------------------------------------------------------
