@@ -347,19 +347,18 @@ class Family {
       for (index_t v = 0; v < variables_; ++v) {
         if (lo_[v] == hi_[v]) continue;
         const bool up = beta_[v] < hi_[v], low = beta_[v] > lo_[v];
-        const double want = std::max(up ? score_[v] - middle(v) : -kInf, low ? middle(v) - score_[v] : -kInf);
+        const double rise = up ? score_[v] - middle(v) : -kInf, fall = low ? middle(v) - score_[v] : -kInf;
+        const double want = std::max(rise, fall);
         const bool free = up && low;
-        if (want > 0 || free) rank_.push_back({-want, v, free});
+        const int kind = 2 * (state_.groups < 2 ? 0 : group_[v]) + (rise < fall);
+        if (want > 0 || free) rank_.push_back({-want, v, free, kind});
         freed += free;
       }
       const index_t most = std::clamp(freed + freed / 4 + kSet / 2, kSet, kLargestSet);
       last_.assign(variables_, 0);
       for (index_t v : set_) last_[v] = 1;
       if (index_t(rank_.size()) > most) {
-        const index_t fresh = most / 2;
-        std::nth_element(rank_.begin(), rank_.begin() + fresh, rank_.end(), [](const Rank& a, const Rank& b) {
-          return a.want != b.want ? a.want < b.want : a.v < b.v;
-        });
+        const index_t fresh = worst(most / 2);
         const auto keep = [&](const Rank& r) { return r.free ? (last_[r.v] ? 0 : 1) : (last_[r.v] ? 2 : 3); };
         std::nth_element(rank_.begin() + fresh, rank_.begin() + most, rank_.end(), [&](const Rank& a, const Rank& b) {
           const int x = keep(a), y = keep(b);
@@ -370,6 +369,23 @@ class Family {
       set_.clear();
       for (const Rank& r : rank_) set_.push_back(r.v);
       std::sort(set_.begin(), set_.end());
+    }
+
+    // The worst `count` or so of those that want to rise and those that want to fall, of each group as many: to the front of
+    // rank_; how many. (Samples stand class by class: the worst of all might want the same, and none could move.)
+    index_t worst(index_t count) {
+      const auto before = [](const Rank& a, const Rank& b) { return a.want != b.want ? a.want < b.want : a.v < b.v; };
+      index_t kinds = 0, taken = 0;
+      for (int k = 0; k < 4; ++k)
+        kinds += std::any_of(rank_.begin(), rank_.end(), [&](const Rank& r) { return r.kind == k; });
+      for (int k = 0; k < 4; ++k) {
+        const auto from = rank_.begin() + taken;
+        const auto end = std::partition(from, rank_.end(), [&](const Rank& r) { return r.kind == k; });
+        const index_t some = std::min<index_t>(end - from, count / std::max<index_t>(1, kinds));
+        std::nth_element(from, from + some, end, before);
+        taken += some;
+      }
+      return taken;
     }
 
     template <class T>
@@ -469,6 +485,7 @@ class Family {
       double want;
       index_t v;
       bool free;
+      int kind;  // of which group, and whether it wants to fall
     };
     Family& family_;
     FamilyState& state_;

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, ShuffleSplit, StratifiedKFold
 
 from maxmargin import SVC, SVCCV, SVR, SVRCV, NuSVC, NuSVCCV, certify_fit
+from maxmargin.selection.kernel import KernelFolds
 
 TIGHT = {"tol": 1e-6, "n_jobs": 1}
 CS, GAMMAS = [0.07, 0.9, 30.0], [0.05, 1.0]
@@ -189,3 +190,28 @@ def test_groups_stay_together() -> None:
     check_cells(search, SVC(**TIGHT), X, y, list(GroupKFold(3).split(X, y, groups)))
     with pytest.raises(ValueError, match="groups"):
         SVCCV(cv=GroupKFold(3)).fit(X, y)
+
+
+@pytest.mark.parametrize("search", [
+    SVCCV(Cs=[0.07, 0.9, 30.0], gammas=[0.05, 1.0, 20.0], cv=3, n_jobs=2),
+    SVCCV(Cs=[0.07, 0.9, 30.0], gammas=[1.0], cv=3, fit_intercept=False, n_jobs=1),
+    NuSVCCV(nus=[0.2, 0.3, 0.4], gammas=[1.0, 3.0], cv=3, n_jobs=1),
+    SVRCV(Cs=[0.07, 0.9, 30.0], gammas=[0.05, 1.0], epsilons=[0.2], cv=3, n_jobs=1),
+])  # fmt: skip
+def test_larger_than_a_working_set_and_nothing_falls_back(search: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All is solved on the matrix, whatever class comes first, and what is not dropped is right."""
+    X, y = data("numbers" if isinstance(search, SVRCV) else "two", 1300)
+    monkeypatch.setattr(KernelFolds, "again", _never)
+    fitted(search, X, y)
+    table = search.cv_results_
+    assert set(table["status"]) <= {"certified", "dropped"}
+    folds = (KFold if isinstance(search, SVRCV) else StratifiedKFold)(3).split(X, y)
+    train, test = next(iter(folds))
+    for cell in np.flatnonzero(table["status"] == "certified")[::3]:
+        alone = clone(search)._single(params_of(search, cell)).fit(X[train], y[train])
+        assert table["split0_objective"][cell] == pytest.approx(alone.objective_, rel=1e-3, abs=1e-3)
+        assert table["split0_test_score"][cell] == pytest.approx(alone.score(X[test], y[test]), abs=0.02)
+
+
+def _never(*args: Any) -> None:
+    raise AssertionError("a fold was not solved on the matrix")

@@ -152,14 +152,20 @@ class KernelFolds:
         qp, samples, side = problem.qp, self.samples, self.sides[problem.fold]
         coef = beta.reshape(-1, qp.n).sum(axis=0)
         with np.errstate(all="ignore"):  # what is not a finite number is not proven
-            point = Point.of(qp, beta.reshape(-1, qp.n), f)
+            point, moved = Point.of(qp, beta.reshape(-1, qp.n), f), 0.0
+            if point.missed()[0]:  # by the rounding of many steps: restored, and what that does to f counts as its error
+                mended = qp.sign * qp.repaired(point.alpha)
+                moved = float(np.abs(mended - beta).sum())
+                beta, coef = mended, mended.reshape(-1, qp.n).sum(axis=0)
+                point = Point.of(qp, beta.reshape(-1, qp.n), f)
             multipliers = point.multipliers()
             gap = float(point.gap(multipliers)[0])
             dual = float(qp.center @ beta - 0.5 * coef @ f)
             violation = float(violations(len(qp.targets), point.extremes())[0])
             m = self.matrices.magnitude(machine.gamma)
             error = self.matrices.noise(machine.gamma) * m * m * float(np.sqrt(np.square(coef).sum()))
-            good = violation <= machine.tol and bool(cancels(error, machine.tol)) and not point.missed()[0]
+            sure = bool(cancels(error, machine.tol)) and 2 * m * m * moved <= 1e-6 * machine.tol
+            good = violation <= machine.tol and sure and not point.missed()[0]
         values = np.empty(0)
         if problem.fold >= 0:
             everywhere = np.full(samples.n, np.nan)
