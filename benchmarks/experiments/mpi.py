@@ -3,8 +3,8 @@
 Ranks are started, and have read their rows, before the clock runs; a fit is timed from the word to rank 0 to its answer.
 Each job has as many cores as ranks, and the ranks together as much cache as one process. Goals: 2 ranks 1.7 times as fast as
 one and at most 15 % slower than 2 threads, with the same objective. `rows` is the PSMO paper's own scheme (section 5):
-all rows on each rank, kernel rows dealt out. The cost model (benchmarks/costs.py) is fitted to jobs of as many ranks as there
-are cores.
+all rows on each rank, kernel rows dealt out. The cost model (benchmarks/costs.py) is fitted to jobs of as many ranks
+as there are cores.
 """
 
 from __future__ import annotations
