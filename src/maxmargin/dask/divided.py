@@ -12,7 +12,6 @@ from maxmargin.dask.partitions import check_memory
 from maxmargin.dask.values import PartitionedData, distinct_of, frame_of, gamma_of
 from maxmargin.dask.whole import PartitionedWhole
 from maxmargin.decomposition.options import Options
-from maxmargin.decomposition.state import over
 from maxmargin.divide.levels import DivideAndConquer
 from maxmargin.divide.model import Plan, Problem
 from maxmargin.estimators import dc as local
@@ -21,6 +20,7 @@ from maxmargin.estimators._divided import Divided
 from maxmargin.estimators._kernel import _ALWAYS_DOUBLE, _FAR_OUT, Setup
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.problem.kernels import Kernel
+from maxmargin.problem.sums import HERE
 from maxmargin.runtime import ALONE, thread_count
 
 
@@ -30,7 +30,7 @@ class PartitionedSetup(Setup):
     def __init__(self, machine: Any, data: Labelled) -> None:
         X = data.X
         self.team = self.comm = ALONE
-        self.over, self.n_rows, self.origin = over(ALONE), X.shape[0], None
+        self.over, self.n_rows, self.origin = HERE, X.shape[0], None
         self.machine, self.data, self.X, self._samples = machine, data, X, None
         check_memory(X.client, X.nbytes, copies=2.0)  # the partitions and their clusters
         self.threads = thread_count(machine.n_jobs)

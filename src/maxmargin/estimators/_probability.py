@@ -37,7 +37,6 @@ FloatArray = NDArray[np.float64]
 FOLDS = 5  # LIBSVM's
 SURE = 1e-7  # LIBSVM's: probabilities of pairs stay this far from 0 and 1, or the coupling is singular
 ROWS = 4096  # whose systems are solved at once: 24 MB for 26 classes
-_LEAST_SECONDS = 1e-3  # of a fold when max_time is used up: it ends after its first turn
 
 
 class Probabilities:
@@ -126,8 +125,7 @@ def _unseen_decisions(machine: Any, data: Labelled, control: Control) -> FloatAr
             continue
         present = np.unique(code[seen])
         if len(present) > 1:
-            left = control.deadline.share(FOLDS - f).left()
-            without.set_params(max_time=None if left is None else max(left, _LEAST_SECONDS))
+            without.set_params(max_time=control.deadline.share(FOLDS - f).limit())
             some = data.X[np.ix_(seen, seen)] if given else data.X[seen]
             without.fit(some, data.classes[code[seen]], sample_weight=data.weight[seen])
             if without.status_ != "converged":

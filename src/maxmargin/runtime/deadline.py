@@ -9,6 +9,8 @@ import numpy as np
 
 from maxmargin.runtime.comm import Comm
 
+LEAST_SECONDS = 1e-3  # of a fit for which there is no time left
+
 
 @dataclass(frozen=True)
 class Deadline:
@@ -24,6 +26,11 @@ class Deadline:
     def left(self) -> float | None:
         """Seconds to go, at least 0; None: no limit."""
         return None if self.end is None else max(0.0, self.end - time.perf_counter())
+
+    def limit(self) -> float | None:
+        """`max_time` of a fit that must end then, which is never 0: with no time left it ends after its first turn."""
+        left = self.left()
+        return None if left is None else max(left, LEAST_SECONDS)
 
     def passed(self, margin: float = 0.0) -> bool:
         """Whether the moment comes within `margin` seconds."""

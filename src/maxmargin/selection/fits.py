@@ -15,8 +15,6 @@ from maxmargin.selection.grid import Params
 from maxmargin.selection.scoring import Scoring
 from maxmargin.selection.search import Steps, Task
 
-_LEAST_SECONDS = 1e-3  # of a fit for which there is no time left
-
 
 class Fits:
     """`make(params)` is a machine that is not fitted yet."""
@@ -50,9 +48,9 @@ class Fits:
         task, (train, test) = self.task, (self.task.folds[fold].train, self.task.folds[fold].test)
         machine = self.make(params)
         machine._warns = False  # the table says it
-        left = deadline.left()
-        if left is not None:
-            machine.set_params(max_time=max(left, _LEAST_SECONDS))
+        limit = deadline.limit()
+        if limit is not None:
+            machine.set_params(max_time=limit)
         machine.fit(part_of(machine, task.data.X, train, train), task.y[train], sample_weight=task.data.weight[train])
         return machine, part_of(machine, task.data.X, test, train)
 

@@ -20,14 +20,14 @@ from maxmargin import _core
 from maxmargin.decomposition.ending import Point, cancels, violations
 from maxmargin.decomposition.options import DualResult
 from maxmargin.decomposition.solver import MOST_STEPS
-from maxmargin.decomposition.state import over
 from maxmargin.decomposition.working_set import MB
 from maxmargin.estimators._kernel import KernelMachine
 from maxmargin.estimators._prediction import dense_if_small
 from maxmargin.estimators.svc import Pair, Solution
 from maxmargin.problem.formulations import QP, InfeasibleError, intercept_and_r
 from maxmargin.problem.kernels import NATIVE
-from maxmargin.runtime import ALONE, Deadline, thread_count
+from maxmargin.problem.sums import HERE
+from maxmargin.runtime import Deadline, thread_count
 from maxmargin.selection.board import Board, Outcome
 from maxmargin.selection.fits import Fits, turn_of
 from maxmargin.selection.grid import Params
@@ -138,12 +138,12 @@ class KernelFolds:
         chosen = self.samples.chosen(pair)
         weight = side.weight[chosen]
         if pair[1] < 0:
-            return machine._qp(self.samples.target[chosen], weight, over(ALONE)), None
+            return machine._qp(self.samples.target[chosen], weight, HERE), None
         i, j = pair
         label = self.samples.label[chosen]
         y = np.where(label == (j if len(self.samples.classes) == 2 else i), 1.0, -1.0)
         # all that a QP asks it for
-        setup: Any = SimpleNamespace(data=SimpleNamespace(factors=side.factors), over=over(ALONE))
+        setup: Any = SimpleNamespace(data=SimpleNamespace(factors=side.factors), over=HERE)
         both = Pair(setup, pair, chosen, y, weight, side.factors[label])
         return machine._problem(both).qp, both
 

@@ -22,7 +22,6 @@ from maxmargin.selection.scoring import Scoring
 from maxmargin.selection.search import Engine, Found, Search, Task
 from maxmargin.selection.table import results_table
 
-_LEAST_SECONDS = 1e-3
 REPORT = (
     "best_params_", "best_index_", "best_score_", "cv_results_", "n_splits_", "search_status_", "search_trace_", "_maps",
 )  # fmt: skip
@@ -161,9 +160,9 @@ class Selecting(Machine):
     def _refit(self, data: Labelled, X: Any, y: Any, weight: Any, control: Control, search: Search) -> None:
         machine = self._single(self.best_params_)
         machine._warns = self._warns
-        left = control.deadline.left()
-        if left is not None:
-            machine.set_params(max_time=max(left, _LEAST_SECONDS))
+        limit = control.deadline.limit()
+        if limit is not None:
+            machine.set_params(max_time=limit)
         machine = self._fitted(machine, X, y, weight, search)
         params = machine.get_params(deep=False)
         fitted = {name: value for name, value in vars(machine).items() if name not in params and name != "_warns"}
