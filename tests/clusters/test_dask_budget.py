@@ -78,13 +78,19 @@ def test_shuffled_limited_and_stopped(client):
 
 
 def spread(client, X, y, weight):
-    """Three partitions on each of two workers, whose classes and numbers of rows differ."""
+    """Three partitions on each of two workers, whose classes and numbers of rows differ.
+
+    Each has a name of its own (hash=False): equal rows scattered twice share one, and the farewell to the first may
+    overtake the second's arrival.
+    """
     homes = sorted(client.scheduler_info(n_workers=-1)["workers"])
     ends = [0, 100, 400, 600, 900, 1000, len(y)]
     parts = [slice(*pair) for pair in itertools.pairwise(ends)]
 
     def there(values):
-        futures = [client.scatter(values[part], workers=homes[i % 2], direct=True) for i, part in enumerate(parts)]
+        futures = [
+            client.scatter(values[part], workers=homes[i % 2], direct=True, hash=False) for i, part in enumerate(parts)
+        ]
         shapes = [values[part].shape for part in parts]
         return da.concatenate([da.from_delayed(delayed(f), s, values.dtype) for f, s in zip(futures, shapes)])
 
@@ -99,11 +105,12 @@ def test_one_model_per_worker_is_one_model_in_the_end(client, classes):
     weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
     rows = []
     plan = {**PLAN, "client": client, "per_worker": True, "fit_intercept": True, "callback": rows.append}
-    model = BudgetSVC(**plan).fit(*spread(client, X, y, weight))
+    there = spread(client, X, y, weight)
+    model = BudgetSVC(**plan).fit(*there)
     assert model.status_ == "completed" and len(model.support_vectors_) <= 40 and model.n_iter_ == len(rows) == 2
     assert model.objective_ == pytest.approx(primal(model, X, y, 10.0, weight), rel=1e-5)
     assert model.score(X, y) > 0.9
-    travelled = BudgetSVC(**plan | {"per_worker": False}).fit(*spread(client, X, y, weight))
+    travelled = BudgetSVC(**plan | {"per_worker": False}).fit(*there)
     assert not np.array_equal(travelled.support_vectors_, model.support_vectors_)
     twin = clone(model)
     assert twin.per_worker and type(model.to_local()) is maxmargin.BudgetSVC and not hasattr(model.to_local(), "per_worker")
@@ -153,3 +160,12 @@ def test_per_worker_stopped_and_wrong(client):
     assert stopped.status_ == "callback" and stopped.n_iter_ == 1 and len(stopped.support_vectors_) <= 40
     with pytest.raises(ValueError, match="per_worker=2"):
         BudgetSVC(**plan | {"per_worker": 2}).fit(*parts)
+
+
+def test_scattered_rows_that_are_gone_are_named(client):
+    X, y = rings(300)
+    futures = [client.scatter(X[part], hash=False) for part in (slice(0, 200), slice(200, 300))]
+    rows = da.concatenate([da.from_delayed(delayed(f), (n, 2), X.dtype) for f, n in zip(futures, (200, 100))])
+    client.cancel(futures[1], force=True)
+    with pytest.raises(RuntimeError, match="partitions of the data were lost"):
+        BudgetSVC(**PLAN, client=client).fit(rows, da.from_array(y, chunks=((200, 100),)))

@@ -43,7 +43,7 @@ class Partitions:
             delayed(described, pure=False)(block, i, *(None if c is None else c[i] for c in (labels, weights)))
             for i, block in enumerate(blocks)
         ]
-        self.facts = [self.carrier.get(future) for future in client.compute(about)]
+        self.facts = [self._fact(future) for future in client.compute(about)]
         sizes = np.array([fact["rows"] for fact in self.facts])
         self.start = np.r_[0, np.cumsum(sizes)]
         self._judge_shapes()
@@ -54,6 +54,15 @@ class Partitions:
         self.y = _whole("y", y, [fact["y"] for fact in self.facts], self.shape[0])
         self.weight = _whole("sample_weight", sample_weight, [fact["weight"] for fact in self.facts], self.shape[0])
         self.names = list(X.columns) if hasattr(X, "columns") else None
+
+    def _fact(self, future: Any) -> dict[str, Any]:
+        try:
+            return dict(self.carrier.get(future))
+        except LostError as lost:
+            raise RuntimeError(
+                f"partitions of the data were lost with the worker that had them ({lost}): what was scattered, Dask cannot "
+                "compute again; scatter it anew, or give a collection that is computed from files"
+            ) from lost
 
     @property
     def size(self) -> int:
