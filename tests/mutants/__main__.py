@@ -84,7 +84,7 @@ def core() -> str:
     """The compiled module: the one asked for, or the installed one."""
     if "MAXMARGIN_CORE" in os.environ:
         return os.environ["MAXMARGIN_CORE"]
-    code = "import maxmargin, sys; print(next(m.__file__ for n, m in sys.modules.items() if 'margin._core_' in n))"
+    code = "import maxmargin._core, sys; print(next(m.__file__ for n, m in sys.modules.items() if 'margin._core_' in n))"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
