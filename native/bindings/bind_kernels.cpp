@@ -3,7 +3,7 @@
 #include "bindings.hpp"
 #include "kernel/neighbours.hpp"
 #include "data/row_hash.hpp"
-#include "kernel/tile.hpp"
+#include "kernel/row_sums.hpp"
 
 namespace maxmargin {
 namespace {
@@ -133,6 +133,35 @@ void bind_points(nb::module_& m, const char* name) {
           nb::arg("rows"), "About the share of kernel values that are zero by blocks of this order.");
 }
 
+template <class T>
+void bind_row_sums(nb::module_& m, const char* name) {
+  using Rows = RowSums<T>;
+  nb::class_<Rows>(m, name, "Kernel sums over rows that are packed once, for single dense samples.")
+      .def(
+          "__init__",
+          [](Rows* self, const Points<T>& points, In2<double> coef, In<index_t> end) {
+            const index_t blocks = index_t(end.shape(0)) - 1, outputs = index_t(coef.shape(0));
+            bool fits = !points.sparse() && index_t(coef.shape(1)) == points.size() && blocks >= 1 && end(0) == 0 &&
+                        end(blocks) == points.size() && (blocks == 1 || outputs == blocks - 1);
+            for (index_t b = 0; fits && b < blocks; ++b) fits = end(b) <= end(b + 1);
+            if (!fits) throw std::invalid_argument("RowSums: dense points, a coefficient and a block for each of them");
+            new (self) Rows(points, coef.data(), outputs, std::vector<index_t>(end.data(), end.data() + blocks + 1));
+          },
+          nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::arg("points"), nb::arg("coef").noconvert(), nb::arg("end"))
+      .def_prop_ro("shape", [](const Rows& self) { return std::make_tuple(self.values()); }, "That of the intercepts.")
+      .def(
+          "decide",
+          [](const Rows& self, const Matrix& x, In<double> intercept, InOut2<double> out) {
+            if (x.index() >= 2 || cols(x) != self.features() || index_t(intercept.shape(0)) != self.values() ||
+                index_t(out.shape(0)) != rows(x) || index_t(out.shape(1)) != self.values())
+              throw std::invalid_argument("RowSums.decide: shapes do not fit");
+            nb::gil_scoped_release release;
+            return self.decide(x, intercept.data(), out.data());
+          },
+          nb::arg("x"), nb::arg("intercept"), nb::arg("out"),
+          "out[j, v] = the sum of output v (of several blocks, of pair v) + intercept[v]; whether all are finite.");
+}
+
 Array<std::uint64_t> row_hashes(const Matrix& x, In<double> label, int threads) {
   if (index_t(label.shape(0)) != rows(x)) throw std::invalid_argument("row_hashes: one label per row");
   std::vector<std::uint64_t> hash(label.shape(0));
@@ -158,6 +187,8 @@ Array<bool> rows_equal(const Matrix& x, In<index_t> first, In<index_t> second) {
 void bind_kernels(nb::module_& m) {
   bind_points<float>(m, "Points32");
   bind_points<double>(m, "Points64");
+  bind_row_sums<float>(m, "RowSums32");
+  bind_row_sums<double>(m, "RowSums64");
   m.def("row_hashes", &row_hashes, nb::arg("x"), nb::arg("label"), nb::arg("threads"),
         "A 64-bit hash of each row with its label; equal rows have equal hashes.");
   m.def("rows_equal", &rows_equal, nb::arg("x"), nb::arg("first"), nb::arg("second"),

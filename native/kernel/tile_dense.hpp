@@ -6,31 +6,30 @@
 
 namespace maxmargin {
 
-// Dense: RBF values from differences, for one vector of samples.
+// Dense: RBF values from differences, for one vector of samples, whose features are `step` values apart.
 template <class T>
-Vec<T> near_values(const T* panel, const T* line, index_t d) {
+Vec<T> near_values(const T* panel, index_t step, const T* line, index_t d) {
   Vec<T> sum{};
-  for (index_t k = 0; k < d; ++k, panel += kPanel<T>) {
+  for (index_t k = 0; k < d; ++k, panel += step) {
     const Vec<T> difference = load(panel) - splat(line[k]);
     sum += difference * difference;
   }
   return exp(sum * T(-0.5));
 }
 
-// Dense: what one panel of samples accumulated against two rows of W becomes their kernel values.
+// Dense: what four vectors of pairs accumulated becomes their kernel values; `norms` are the sums of the pairs' norms.
 template <class T, Kind kind>
-inline void finish_four(const KernelSpec& spec, Vec<T>* k, const T* nx, T nz0, T nz1) {
-  const Vec<T> n[2] = {load(nx), load(nx + kLanes<T>)}, nz[2] = {splat(nz0), splat(nz1)};
+inline void finish_four(const KernelSpec& spec, Vec<T>* k, const Vec<T>* norms) {
   if constexpr (kind == Kind::rbf) {
     Vec<T> e[4];
 #pragma GCC unroll 4
-    for (int u = 0; u < 4; ++u) k[u] = smaller(Vec<T>{}, e[u] = k[u] - (n[u % 2] + nz[u / 2]));
+    for (int u = 0; u < 4; ++u) k[u] = smaller(Vec<T>{}, e[u] = k[u] - norms[u]);
     exp_all<4>(k);
 #pragma GCC unroll 4
     for (int u = 0; u < 4; ++u) k[u] = e[u] < splat(kFar<T>) ? Vec<T>{} : k[u];
   } else {
 #pragma GCC unroll 4
-    for (int u = 0; u < 4; ++u) k[u] = finish<T, kind>(spec, k[u], n[u % 2], nz[u / 2]);
+    for (int u = 0; u < 4; ++u) k[u] = finish<T, kind>(spec, k[u], norms[u], Vec<T>{});
   }
 }
 
@@ -57,21 +56,32 @@ inline void dense_panel(const Points<T>& samples, const T* panel, const T* nx, c
 #pragma GCC unroll 12
   for (int i = 0; i < kRows; i += 2) {  // two rows, so that four exponentials run side by side
     if (i >= valid) break;
-    Vec<T> k[4];
+    Vec<T> k[4], norms[4];
 #pragma GCC unroll 4
-    for (int u = 0; u < 4; ++u) k[u] = acc[i + u / 2][u % 2];
-    finish_four<T, kind>(samples.spec(), k, nx, w.norm()[which[i]], w.norm()[which[std::min(i + 1, valid - 1)]]);
+    for (int u = 0; u < 4; ++u) {
+      k[u] = acc[i + u / 2][u % 2];
+      norms[u] = load(nx + u % 2 * L) + splat(w.norm()[which[std::min(i + u / 2, valid - 1)]]);
+    }
+    finish_four<T, kind>(samples.spec(), k, norms);
 #pragma GCC unroll 4
     for (int u = 0; u < 4; ++u) {
       if (i + u / 2 >= valid) break;
       T* to = out[i + u / 2] + offset + u % 2 * L;
       if constexpr (kind == Kind::rbf) {
         const auto near = ~(k[u] <= load(limit + u % 2 * L));
-        if (any(near)) k[u] = near ? near_values(panel + u % 2 * L, line[i + u / 2], d) : k[u];
+        if (any(near)) k[u] = near ? near_values(panel + u % 2 * L, width, line[i + u / 2], d) : k[u];
       }
       store(to, k[u]);
     }
   }
+}
+
+// Dense: the value of a sample whose features were not packed well, with a row of W, from the user's own numbers.
+template <class T, Kind kind>
+inline void exact_if_coarse(const Points<T>& samples, index_t sample, const Points<T>& w, index_t row, Packed packed, T& value) {
+  if (value <= 0 && packed == Packed::coarse) return;
+  const T e = T(-samples.spec().gamma * samples.distance_between(sample, w, row));
+  value = kind == Kind::rbf && e < kFar<T> ? T(0) : std::exp(e);
 }
 
 // Dense: K of samples [begin, end) of the list against the chosen rows of W, into out[i][0 .. end − begin) rounded up to
@@ -91,12 +101,8 @@ void dense_tile(const SampleList<T>& list, index_t begin, index_t end, const Pac
     for (index_t j = begin; j < end; ++j) {
       const Packed packed = packed_well(points, list.row[j], w.points());
       if (packed == Packed::fine) continue;
-      for (index_t i = 0; i < count; ++i) {
-        T& value = out[i][j - begin];
-        if (value <= 0 && packed == Packed::coarse) continue;
-        const T e = T(-points.spec().gamma * points.distance_between(list.row[j], w.points(), w.row(scratch.chosen[i])));
-        value = kind == Kind::rbf && e < kFar<T> ? T(0) : std::exp(e);
-      }
+      for (index_t i = 0; i < count; ++i)
+        exact_if_coarse<T, kind>(points, list.row[j], w.points(), w.row(scratch.chosen[i]), packed, out[i][j - begin]);
     }
 }
 

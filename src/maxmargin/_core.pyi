@@ -144,6 +144,34 @@ class Points64:
         About the share of kernel values that are zero by blocks of this order.
         """
 
+class RowSums32:
+    """Kernel sums over rows that are packed once, for single dense samples."""
+
+    def __init__(self, points: Points32, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @property
+    def shape(self) -> tuple[int]:
+        """That of the intercepts."""
+
+    def decide(self, x: Matrix, intercept: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> bool:
+        """
+        out[j, v] = the sum of output v (of several blocks, of pair v) + intercept[v]; whether all are finite.
+        """
+
+class RowSums64:
+    """Kernel sums over rows that are packed once, for single dense samples."""
+
+    def __init__(self, points: Points64, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @property
+    def shape(self) -> tuple[int]:
+        """That of the intercepts."""
+
+    def decide(self, x: Matrix, intercept: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> bool:
+        """
+        out[j, v] = the sum of output v (of several blocks, of pair v) + intercept[v]; whether all are finite.
+        """
+
 def row_hashes(x: Matrix, label: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
     """
     A 64-bit hash of each row with its label; equal rows have equal hashes.

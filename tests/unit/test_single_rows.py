@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -11,7 +14,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import make_moons
 
-from maxmargin import DCSVC, SVC, SVR, BudgetSVC, LinearSVC, OneClassSVM
+from maxmargin import DCSVC, SVC, SVR, BudgetSVC, LinearSVC, OneClassSVM, _core
+from maxmargin.data.matrix import as_matrix
 from maxmargin.estimators import _base, _prediction
 
 MACHINES = [SVC(), LinearSVC(), OneClassSVM(nu=0.3), SVR(), BudgetSVC(budget=10), DCSVC(levels=1, k=2)]
@@ -115,3 +119,45 @@ def test_rows_too_large_for_float32_are_looked_at_closer() -> None:
     far = np.full((1, 2), 1e30, np.float32)
     model = SVR(kernel="poly", degree=1, gamma=1e10, tol=0.1).fit(X.astype(np.float32), Y * 1.0)
     assert np.isfinite(model.predict(far)).all()
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "laplacian"])
+@pytest.mark.parametrize("classes", [2, 5])
+@pytest.mark.parametrize("n", [300, 1500], ids=["float64", "float32"])
+def test_the_shortest_way_of_many_features_and_classes(kernel, classes, n, monkeypatch) -> None:
+    """More support vectors than a group of the core's; rows far away, equal to support vectors, and of another type."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(n, 9)) + np.where(np.arange(n) % 50 == 0, 30.0, 0.0)[:, None]
+    model = SVC(kernel=kernel, gamma=0.2, coef0=0.1, tol=0.3, decision_function_shape="ovo")
+    model.fit(rows, np.arange(n) % classes)
+    expansion = _prediction.prepared(model)
+    assert expansion._at_hand is not None and len(model.support_) > 100
+    asked = [rows[:16], rows[48:52], rows[:5].astype(np.float32), 1e4 * rows[:3], rows[:1] + 1e-9]
+    short = [model.decision_function(some) for some in asked]
+    assert all(expansion.few(some, model.intercept_) is not None for some in asked[:4])
+    monkeypatch.setattr(_prediction, "FEW", 0)
+    for a, some in zip(short, asked):
+        np.testing.assert_array_equal(a, model.decision_function(some))
+
+
+def test_callers_side_by_side_of_a_machine_that_nobody_has_asked_before() -> None:
+    """What is prepared at the first question is prepared whole for all who ask at once."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 6))
+    model = SVC(gamma=0.5).fit(rows, np.arange(400) % 3)
+    expected = model.decision_function(rows)
+    for machine in (clone(model).fit(rows, np.arange(400) % 3), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        with ThreadPoolExecutor(8) as pool:
+            got = list(pool.map(machine.decision_function, [rows[i : i + 1] for i in range(400)]))
+        np.testing.assert_array_equal(np.vstack(got), expected)
+
+
+def test_what_the_core_packs_must_fit() -> None:
+    points = _core.Points64(as_matrix(X), "rbf", 1.0, 0.0, 3, np.arange(60), 1)
+    for coef, end in ((np.ones((1, 59)), [0, 59]), (np.ones((1, 60)), [0, 61]), (np.ones((1, 60)), [0, 30, 40, 60])):
+        with pytest.raises(ValueError, match="RowSums"):
+            _core.RowSums64(points, coef, np.array(end))
+    sums = _core.RowSums64(points, np.ones((1, 60)), np.array([0, 60]))
+    for rows, size in ((X[:2], 2), (np.ones((1, 3)), 1)):
+        with pytest.raises(ValueError, match="shapes"):
+            sums.decide(as_matrix(rows), np.zeros(1), np.zeros((size + 1, 1)))

@@ -47,16 +47,21 @@ class Router:
     vectors: Any
     columns: IntArray
 
-    def cluster(self, X: Any, threads: int) -> IntArray:
+    def prepared(self, threads: int) -> Samples | None:
+        """The sampled points as the core has them; None for a kernel that is not its own."""
+        if not self.kernel.native:
+            return None
+        return Samples(self.vectors, self.kernel, np.arange(self.vectors.shape[0]), self.precision, threads)
+
+    def cluster(self, X: Any, threads: int, sampled: Samples | None = None) -> IntArray:
         """The cluster of each row of X (in the form of `vectors`; for a precomputed kernel K(x, training rows))."""
         ids = np.arange(X.shape[0])
-        if self.kernel.native:
-            machine = Samples(self.vectors, self.kernel, np.arange(self.vectors.shape[0]), self.precision, threads)
-            points = machine.points.like(as_matrix(X), threads)
+        sampled = sampled or self.prepared(threads)
+        if sampled is not None:
+            known = sampled.points
+            points = known.like(as_matrix(X), threads)
             return drained(
-                self.centers.assign(
-                    ids, lambda i, rows, end, z: nearest_native(points, i, machine.points, rows, end, z, threads)
-                )
+                self.centers.assign(ids, lambda i, rows, end, z: nearest_native(points, i, known, rows, end, z, threads))
             )
         return drained(
             self.centers.assign(
@@ -101,21 +106,21 @@ class Expansion:
     """Σ_i coef_i K(x, sv_i) over some support vectors, for blocks of points in the support vectors' form."""
 
     def __init__(self, kernel: Kernel, vectors: Any, support: IntArray, precision: str, threads: int) -> None:
-        self.kernel, self.vectors, self.support, self.threads = kernel, vectors, support, threads
+        self.kernel, self.vectors, self.support = kernel, vectors, support
         self.machine: Samples | None = None
         if kernel.native and len(support):
             self.machine = Samples(vectors, kernel, np.arange(len(support)), precision, threads, room=np.inf)
 
-    def at(self, X: Any) -> Callable[[IntArray, IntArray, FloatArray], FloatArray]:
+    def at(self, X: Any, threads: int) -> Callable[[IntArray, IntArray, FloatArray], FloatArray]:
         """A function (points, columns, coef) → sums, points × outputs, with coef of shape outputs × columns."""
-        like = None if self.machine is None else self.machine.like(X)
+        like = None if self.machine is None else self.machine.with_threads(threads).like(X)
 
         def sums(points: IntArray, columns: IntArray, coef: FloatArray) -> FloatArray:
             out = np.zeros((len(coef), len(points)))
             if not len(columns):
                 return np.asarray(out.T)
             if like is not None and self.machine is not None:
-                like.sum(points, self.machine.points, columns, np.ascontiguousarray(coef), out, self.threads)
+                like.sum(points, self.machine.points, columns, np.ascontiguousarray(coef), out, threads)
                 return np.asarray(out.T)
             if self.kernel.name == "precomputed":
                 return weighted_sums(X[np.ix_(points, self.support[columns])], coef)
@@ -128,6 +133,15 @@ class Expansion:
             return np.asarray(out.T)
 
         return sums
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What a committee needs beside its own numbers, made once for all predictions."""
+
+    expansion: Expansion  # of the support vectors
+    sampled: Samples | None  # the router's points
+    columns: dict[int, IntArray]  # the support vectors of each cluster that has some
 
 
 @dataclass(frozen=True)
@@ -145,29 +159,32 @@ class Committee:
     prior: FloatArray  # per problem
     regression: bool
 
-    def early(self, X: Any, expansion: Expansion, coef: FloatArray) -> FloatArray:
+    def ready(self, expansion: Expansion, threads: int) -> Ready:
+        """To predict with: the support vectors' expansion is given."""
+        assert self.router is not None
+        return Ready(expansion, self.router.prepared(threads), dict(groups(self.cluster)))
+
+    def early(self, X: Any, ready: Ready, coef: FloatArray, threads: int) -> FloatArray:
         """(6): each point by the model of its own cluster; points × problems."""
         assert self.router is not None
         out = np.empty((X.shape[0], len(coef)))
-        columns = dict(groups(self.cluster))
-        none, sums = np.empty(0, np.int64), expansion.at(X)
-        for c, points in groups(self.router.cluster(X, expansion.threads)):
+        none, sums = np.empty(0, np.int64), ready.expansion.at(X, threads)
+        for c, points in groups(self.router.cluster(X, threads, ready.sampled)):
             out[points] = self.constant[c]
             asked = np.isnan(self.constant[c])
             if asked.any():
-                mine = columns.get(c, none)
+                mine = ready.columns.get(c, none)
                 values = sums(points, mine, coef[np.ix_(asked, mine)]) + self.intercept[c, asked]
                 out[np.ix_(points, asked)] = values
         return out
 
-    def bcm(self, X: Any, expansion: Expansion, coef: FloatArray) -> FloatArray:
+    def bcm(self, X: Any, ready: Ready, coef: FloatArray, threads: int) -> FloatArray:
         """Every cluster's model on every point, combined; points × problems."""
-        points, sums = np.arange(X.shape[0]), expansion.at(X)
-        columns = dict(groups(self.cluster))
+        points, sums = np.arange(X.shape[0]), ready.expansion.at(X, threads)
         none = np.empty(0, np.int64)
         top, weight = np.zeros((X.shape[0], len(coef))), np.zeros(len(coef))
         for c in range(len(self.intercept)):
-            mine = columns.get(c, none)
+            mine = ready.columns.get(c, none)
             f = sums(points, mine, coef[:, mine]) + self.intercept[c]
             top += self.trust[c] * f
             weight += self.trust[c]

@@ -12,18 +12,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.divide.early import Committee, Expansion, Router, trust_of
 from maxmargin.divide.levels import DivideAndConquer
 from maxmargin.divide.model import TABLE, DivideResult, Kept, Plan, Problem
 from maxmargin.divide.progress import progress_bar
 from maxmargin.divide.subproblem import KernelData
-from maxmargin.estimators._base import check_choice, check_flags, check_number, check_seed
+from maxmargin.estimators._base import check_choice, check_flags, check_number, check_seed, require_fitted
 from maxmargin.estimators._checkpoints import HashOrder
 from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
 from maxmargin.estimators._labelled import Labelled
-from maxmargin.estimators._prediction import WORTH_THREADS, row_blocks
+from maxmargin.estimators._prediction import WORTH_THREADS, remembered, row_blocks
 from maxmargin.runtime import Control, Result, run, thread_count
 
 FloatArray = NDArray[np.float64]
@@ -206,25 +205,27 @@ class Divided(KernelMachine):
 
     def _decisions(self, X: Any, coef: FloatArray) -> FloatArray:
         """Decision values of each problem for the rows of X, by `predict_with`; rows × problems."""
-        check_is_fitted(self)
+        require_fitted(self)
         check_choice("predict_with", self.predict_with, ["early", "all", "bcm"])
         committee: Committee = self._committee
-        if committee.router is None:
-            values = np.asarray(self._kernel_sums(X, coef) + self.intercept_)
+        if committee.router is None or self.predict_with == "all":
+            one = coef is self._dual and len(coef) == 1
+            values = self._decision_values(X, self.intercept_) if one else self._kernel_sums(X, coef) + self.intercept_
+            if committee.router is not None:
+                return np.asarray(values)
             return np.where(np.isnan(committee.constant), values, committee.constant)  # of what was not solved at all
-        if self.predict_with == "all":
-            return np.asarray(self._kernel_sums(X, coef) + self.intercept_)
         kernel = self._fitted_kernel
         precomputed = kernel.name == "precomputed"
         x = self._given_values(X) if precomputed else self._validated(X, reset=False)
         small = x.shape[0] * self.support_vectors_.size < WORTH_THREADS
         threads = 1 if small else thread_count(self.n_jobs)
-        expansion = Expansion(kernel, self.support_vectors_, self.support_, self._precision, threads)
+        parts = (kernel, self.support_vectors_, self.support_, self._precision, committee)
+        ready = remembered(self, parts, lambda: committee.ready(Expansion(*parts[:4], threads), threads))
         rule = committee.early if self.predict_with == "early" else committee.bcm
         if precomputed:
-            return rule(x, expansion, coef)
+            return rule(x, ready, coef, threads)
         vectors = committee.router.vectors
         out = np.empty((x.shape[0], len(coef)))
         for at, some in row_blocks(x, sp.issparse(vectors), vectors.dtype):
-            out[at] = rule(some, expansion, coef)
+            out[at] = rule(some, ready, coef, threads)
         return out

@@ -26,6 +26,7 @@ from maxmargin.estimators._base import (
     check_flags,
     check_number,
     check_seed,
+    require_fitted,
 )
 from maxmargin.estimators._checkpoints import Checkpoint, check_checkpoint
 from maxmargin.estimators._labelled import Labelled
@@ -34,6 +35,7 @@ from maxmargin.linear import SOLVERS, Extent, LinearProblem, LinearResult, OneVs
 from maxmargin.linear.over_ranks import extent_of_all
 from maxmargin.runtime import Comm, Control, Result, Status, thread_count
 from maxmargin.runtime.comm import ALONE
+from maxmargin.runtime.threads import ONE_SLICE
 
 SMALL = 500  # rows up to which equal samples are merged: there it costs nothing and makes weights exact to the bit
 NOTHING = np.empty(0)
@@ -256,11 +258,11 @@ class LinearMachine(Machine):
 
     def _outputs(self, X: Any) -> FloatArray:
         """⟨x, w⟩ + b, one row per vector of weights."""
-        check_is_fitted(self)
+        require_fitted(self)
         X = self._validated(X, reset=False)
         matrix, ones, coef = as_matrix(X), np.ones(X.shape[0]), self._coefficients()
         out = np.empty((len(coef), X.shape[0]))
-        threads = thread_count(self.n_jobs)
+        threads = 1 if X.shape[0] * X.shape[1] <= ONE_SLICE else thread_count(self.n_jobs)
         for k, (w, b) in enumerate(zip(coef, self.intercept_)):
             _core.linear_outputs(matrix, np.ascontiguousarray(w), float(b), ones, NOTHING, 0, X.shape[0], out[k], threads)
         return out

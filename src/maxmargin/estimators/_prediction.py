@@ -11,12 +11,12 @@ All sums are in float64, and those of a row do not depend on the rows beside it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from operator import is_
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -35,8 +35,7 @@ IntArray = NDArray[np.int64]
 WORTH_THREADS = 10**7  # multiplications in all kernel values from which on threads are used
 MOST_WEIGHTS = 1 << 25  # entries of w of all pairs, 256 MB: of more features and classes kernel sums are used
 AT_A_TIME = 1 << 22  # values of pairs, 32 MB
-FEW = 16  # rows that are decided by the shortest way: a panel of the core's
-ROWS = np.arange(FEW)
+FEW = 16  # rows that are decided by the shortest way, one after the other
 SMALL = 1 << 17  # values of X (1 MB) up to which sparse samples are computed with as dense ones, which is no slower
 
 
@@ -114,27 +113,26 @@ class Expansion:
 
     def few(self, x: Any, intercept: FloatArray) -> FloatArray | None:
         """The decisions of a few validated rows by the shortest way, the same bits; None where the long way must look."""
-        plain = type(x) is np.ndarray and len(x) <= FEW and x.dtype == self.vectors.dtype
-        samples = self._at_hand if plain else None
-        if samples is None:
+        if type(x) is not np.ndarray or len(x) > FEW or self._at_hand is None or np.shape(intercept) != self._at_hand.shape:
             return None
-        out = np.zeros((len(self.coef), len(x)))
-        points = samples.points
-        points.like(as_matrix(x), 1).sum(ROWS[: len(x)], points, self._every, self.coef, out, 1)
-        values = out.T + intercept
-        return values if math.isfinite(values.item() if values.size == 1 else float(values.sum())) else None
+        if x.dtype is not self.vectors.dtype:
+            with np.errstate(over="ignore"):
+                x = x.astype(self.vectors.dtype, copy=False)
+        out = np.empty((len(x), len(intercept)))
+        return out if self._at_hand.decide(_core.Matrix.dense(x), intercept, out) else None
 
     @cached_property
-    def _at_hand(self) -> Samples | None:
-        """The support vectors as the core has them, if they are few, dense, and all in one sum; else None."""
+    def _at_hand(self) -> Any:
+        """The support vectors packed by the core, if they are few and dense; else None."""
         dense_rows = self.kernel.native and not sp.issparse(self.vectors)
-        small = dense_rows and 0 < FEW * self.vectors.size < WORTH_THREADS and len(self.counts) <= 2
+        small = dense_rows and 0 < FEW * self.vectors.size < WORTH_THREADS
         plain = small and self.coef.flags.c_contiguous and self._weights is None
-        return self._samples if plain and not self._samples.held_bytes else None
-
-    @cached_property
-    def _every(self) -> IntArray:
-        return np.arange(len(self.support))
+        if not plain or self._samples.held_bytes:
+            return None
+        several = len(self.counts) > 2
+        ends = np.r_[0, np.cumsum(self.counts)] if several else np.array([0, len(self.support)])
+        Sums: Any = _core.RowSums32 if self._samples.dtype == np.float32 else _core.RowSums64
+        return Sums(self._samples.points, self.coef, ends.astype(np.int64))
 
     # ---- decisions -----------------------------------------------------------------------------------------------
 
@@ -196,21 +194,30 @@ def dense(matrix: Any) -> FloatArray:
     return np.ascontiguousarray(matrix.toarray() if sp.issparse(matrix) else matrix, dtype=np.float64)
 
 
-_PREPARED: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Expansion]] = WeakKeyDictionary()
+_PREPARED: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Any]] = WeakKeyDictionary()  # never pickled or copied with it
+R = TypeVar("R")
+
+
+def remembered(machine: Any, parts: tuple[Any, ...], make: Callable[[], R]) -> R:
+    """What `make` made of a machine's parts, as long as each of them is the object it was. Threads may ask at once."""
+    found = _PREPARED.get(machine)
+    if found is None or len(found[0]) != len(parts) or not all(map(is_, found[0], parts)):
+        found = _PREPARED[machine] = parts, make()
+    made: R = found[1]
+    return made
 
 
 def prepared(machine: Any) -> Expansion:
     """A machine's expansion, made anew when one of its parts is another object than at the last time."""
-    coef = machine._coefficients()
-    parts = (machine._fitted_kernel, machine.support_vectors_, machine.support_, machine.n_support_, coef,
-             machine._precision, machine.n_jobs)  # fmt: skip
-    found = _PREPARED.get(machine)
-    if found is None or any(a is not b for a, b in zip(found[0], parts)):
+    parts = (machine._fitted_kernel, machine.support_vectors_, machine.support_, machine.n_support_,
+             machine._coefficients(), machine._precision, machine.n_jobs)  # fmt: skip
+
+    def made() -> Expansion:
         kernel, vectors, support, counts, coef, precision, jobs = parts
-        vectors = vectors if kernel.function is not None else dense_if_small(vectors)
-        found = parts, Expansion(kernel, vectors, support, counts, coef, precision, jobs)
-        _PREPARED[machine] = found
-    return found[1]
+        return Expansion(kernel, vectors if kernel.function is not None else dense_if_small(vectors), support, counts, coef,
+                         precision, jobs)  # fmt: skip
+
+    return remembered(machine, parts, made)
 
 
 def dense_if_small(X: Any, rows: int | None = None) -> Any:

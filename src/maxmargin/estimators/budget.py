@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.budget.chunks import Chunk, Chunks, chunk_source, chunk_visits
 from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH, merging_statistics
@@ -29,12 +28,14 @@ from maxmargin.estimators._base import (
     check_flags,
     check_number,
     check_seed,
+    require_fitted,
     transactional,
 )
 from maxmargin.estimators._constraints import BUDGET, LARGEST_C, Constraints
 from maxmargin.estimators._labelled import Labelled, class_weights, required, row_weights
 from maxmargin.problem.kernels import resolve_gamma
 from maxmargin.runtime import Control, Result, Status, run, thread_count
+from maxmargin.runtime.threads import ONE_SLICE
 
 
 class BudgetSVC(ClassifierMixin, Machine):
@@ -283,9 +284,10 @@ class BudgetSVC(ClassifierMixin, Machine):
 
     def decision_function(self, X: Any) -> FloatArray:
         """f(x): one value per row for two classes, else one per row and class."""
-        check_is_fitted(self)
+        require_fitted(self)
         x = self._validated(X, reset=False)
-        rows, threads = np.arange(x.shape[0]), thread_count(self.n_jobs)
+        rows = np.arange(x.shape[0])
+        threads = 1 if len(rows) * self.support_vectors_.size <= ONE_SLICE else thread_count(self.n_jobs)
         model = self.support_vectors_, self.dual_coef_, self.intercept_, self.gamma_
         values = decision_values(x, rows, *model, threads)
         return values[:, 0] if values.shape[1] == 1 else values

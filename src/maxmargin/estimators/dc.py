@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.decomposition.options import DualResult
 from maxmargin.divide.model import Problem
-from maxmargin.estimators._base import check_choice, check_number
+from maxmargin.estimators._base import check_choice, check_number, require_fitted
 from maxmargin.estimators._checkpoints import EVERY
 from maxmargin.estimators._constraints import CLASSES, DIVIDED, EPSILON, Constraints
 from maxmargin.estimators._divided import Divided
@@ -255,7 +254,7 @@ working_set_size, inner_solver, checkpoint, checkpoint_every
 
     def decision_function(self, X: Any) -> FloatArray:
         """Decision values: (n,) for two classes; else one column per class ("ovr") or per pair ("ovo")."""
-        check_is_fitted(self)
+        require_fitted(self)
         values = self._decisions(X, self._pair_coef())
         if len(self.classes_) == 2:
             return values.ravel()
@@ -389,5 +388,5 @@ class DCSVR(RegressorMixin, Divided):
 
     def predict(self, X: Any) -> FloatArray:
         """Predicted target of each sample."""
-        check_is_fitted(self)
+        require_fitted(self)
         return self._decisions(X, self._coefficients()).ravel()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+FEW_CLASSES = 32  # whose votes are counted by one product with a matrix of pairs × classes: 127 kB
 
 
 def pair_votes(pair: FloatArray, n_classes: int, *, zero_is_first: bool = False) -> FloatArray:
@@ -15,6 +18,9 @@ def pair_votes(pair: FloatArray, n_classes: int, *, zero_is_first: bool = False)
     so in divide and conquer, where it is no accident (a cluster without samples of i and j) and scores agree with predict.
     """
     first = pair >= 0 if zero_is_first else pair > 0
+    if n_classes <= FEW_CLASSES:  # whole numbers: the same in any order
+        change, none_first = _vote_matrix(n_classes)
+        return np.asarray(first.astype(np.float64) @ change + none_first)
     return _by_class(first.astype(np.float64), (~first).astype(np.float64), n_classes)
 
 
@@ -30,10 +36,23 @@ def _by_class(to_first: FloatArray, to_second: FloatArray, n_classes: int) -> Fl
     Pairs (i, i + s) at once for each s, so that the order of a sum does not depend on the number of rows.
     """
     out = np.zeros((n_classes, len(to_first)))
-    place = np.zeros((n_classes, n_classes), np.int64)
-    place[np.triu_indices(n_classes, 1)] = np.arange(to_first.shape[1])
-    for s in range(1, n_classes):
-        pairs = place.diagonal(s)
+    for s, pairs in enumerate(_diagonals(n_classes), 1):
         out[:-s] += to_first.T[pairs]
         out[s:] += to_second.T[pairs]
     return np.ascontiguousarray(out.T)
+
+
+@lru_cache(maxsize=8)
+def _diagonals(n_classes: int) -> list[NDArray[np.int64]]:
+    """The numbers of the pairs (i, i + s), for each s from 1 on."""
+    place = np.zeros((n_classes, n_classes), np.int64)
+    place[np.triu_indices(n_classes, 1)] = np.arange(n_classes * (n_classes - 1) // 2)
+    return [np.ascontiguousarray(place.diagonal(s)) for s in range(1, n_classes)]
+
+
+@lru_cache(maxsize=8)
+def _vote_matrix(n_classes: int) -> tuple[FloatArray, FloatArray]:
+    """(what a pair's vote for its first class changes, pairs × classes; votes if all pairs vote for their second)."""
+    i, j = np.triu_indices(n_classes, 1)
+    every = np.eye(n_classes)
+    return every[i] - every[j], every[j].sum(axis=0)

@@ -205,7 +205,7 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         self._check_ties()
         count = len(self.classes_)
         if count == 2:
-            return np.asarray(self.classes_[(self._pair_decisions(X).ravel() > 0).astype(np.intp)])
+            return np.asarray(self.classes_.take(self._pair_decisions(X).ravel() > 0))
         scores = ovr_decision if self.break_ties else pair_votes
         return np.asarray(self.classes_[self._winner(self._decision_values(X, self.intercept_, lambda p: scores(p, count)))])
 

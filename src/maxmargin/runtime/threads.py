@@ -11,6 +11,7 @@ from typing import Any
 
 import joblib
 
+ONE_SLICE = 1 << 17  # multiplications that the core gives to one thread, however many there are (native/base/threads.hpp)
 
 @lru_cache(maxsize=1)
 def _available() -> int:
