@@ -6,6 +6,9 @@
 
 Bytes as in model files (data/container.py): checksummed, no code. What a run reports it has computed itself: of all that is
 in a file only a linear machine's cuts are believed, and those only for the same rows, byte for byte.
+
+Where several ranks share a fit, the first one reads and writes. A file does not know how many there were: of exact machines
+it has the states of all samples in hash order, which is that of the ranks (data/exchange.py), one after the other.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from maxmargin.data.container import ModelFileError, read, write
 from maxmargin.data.matrix import as_matrix
 from maxmargin.estimators._base import check_number
 from maxmargin.estimators._labelled import Labelled
-from maxmargin.runtime import Checkpoints, Control
+from maxmargin.runtime import ALONE, Checkpoints, Comm, Control, together
 
 T = TypeVar("T")
 FloatArray = NDArray[np.float64]
@@ -47,36 +50,46 @@ NAMES = (
 
 
 class Checkpoint:
-    """The file of one fit: what an earlier run left (`state`, or None), and where this one leaves its own."""
+    """The file of one fit: what an earlier run left (`state`, or None), and where this one leaves its own.
 
-    def __init__(self, path: Path | None, every: float, of: dict[str, Any]) -> None:
-        self.path, self._every, self._of = path, every, of
+    `team`: the ranks that share the fit, all of which have the state; the first one alone has to do with the file.
+    """
+
+    def __init__(self, path: Path | None, every: float, of: dict[str, Any], team: Comm = ALONE) -> None:
+        self.path, self._every, self._of, self._team = path, every, of, team
         self.state: Any = None
         self._spent, self._begun = 0.0, time.perf_counter()  # seconds of earlier runs
         if path is not None:
-            remove_parts(path)
-            self.state = self._read(path)
+            left: tuple[Any, float] = (None, 0.0)
+            with together(team):
+                if team.rank == 0:
+                    remove_parts(path)
+                    left = self._read(path)
+            self.state, self._spent = team.bcast(left)
 
     @classmethod
-    def opened(cls, machine: Any, data: Labelled, threads: int, **more: Any) -> Checkpoint:
+    def opened(cls, machine: Any, data: Labelled, threads: int, among: Comm = ALONE, **more: Any) -> Checkpoint:
         """For a machine's fit to these samples; `more` is what else tells it apart (the kernel). An error if the file is of
-        another fit, or damaged, or cannot be written where it should be."""
+        another fit, or damaged, or cannot be written where it should be. `among`: ranks that have some of the samples each."""
         if machine.checkpoint is None:
             return cls(None, 0.0, {})
         own = machine.get_params(deep=False)
         named = {name: plain(own[name]) for name in NAMES if name in own}
         weights = {"class_weight": data.factors.tolist()} if len(data.classes) else {}
-        of = {"machine": type(machine).__name__, **fingerprints(data, threads), **named, **weights, **more}
-        return cls(Path(machine.checkpoint), float(machine.checkpoint_every), of)
+        of = {"machine": type(machine).__name__, **fingerprints(data, threads, among), **named, **weights, **more}
+        return cls(Path(machine.checkpoint), float(machine.checkpoint_every), of, machine._comm)
 
     def watched(self, control: Control, stored: Callable[[Any], Any]) -> Control:
-        """The run with checkpoints; `stored` makes a state for the file of the solver's snapshot."""
+        """The run with checkpoints; `stored` makes a state for the file of the solver's snapshot (on all ranks, of theirs)."""
         if self.path is None:
             return control
-        return replace(control, checkpoints=Checkpoints(lambda seen, done: self._put(stored(seen), done), self._every))
+        put = Checkpoints(lambda seen, done: self._put(stored(seen), done), self._every, self._team)
+        return replace(control, checkpoints=put)
 
     def _put(self, state: Any, done: bool) -> None:
         assert self.path is not None
+        if self._team.rank:
+            return
         arrays: list[NDArray[Any]] = []
         header = {
             "format": FORMAT, "layout": LAYOUT, "of": self._of, "done": done,
@@ -84,7 +97,8 @@ class Checkpoint:
         }  # fmt: skip
         write(self.path, header, arrays, durable=True)
 
-    def _read(self, path: Path) -> Any:
+    def _read(self, path: Path) -> tuple[Any, float]:
+        """The state, and the seconds that led there."""
         if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
             raise ValueError(f"checkpoint={str(path)!r} is a folder, or its folder is not there or not writable")
         try:
@@ -96,28 +110,28 @@ class Checkpoint:
             of, done, seconds = header["of"], header["done"], float(header["seconds"])
             state = _made(header["state"], arrays)
         except FileNotFoundError:
-            return None
+            return None, 0.0
         except _WRONG as error:
             raise self._useless(error) from None
         differs = _differences(of, self._of)
         if differs and done is True:  # that fit is over: its file is this one's place
-            return None
+            return None, 0.0
         if differs:
             raise ValueError(
                 f"checkpoint={str(path)!r} is of another fit, which is not done: {'; '.join(differs)}. Give another path, "
                 "or delete the file if that fit is given up"
             )
-        self._spent = seconds
-        return state
+        return state, seconds
 
     def recalled(self, made: Callable[[Any], T]) -> T | None:
         """What `made` makes of the state that an earlier run left; None if there is none."""
         if self.state is None:
             return None
-        try:
-            return made(self.state)
-        except _WRONG as error:
-            raise self._useless(error) from None
+        with together(self._team):
+            try:
+                return made(self.state)
+            except _WRONG as error:
+                raise self._useless(error) from None
 
     def _useless(self, error: Exception) -> ValueError:
         return ValueError(
@@ -136,19 +150,26 @@ def check_checkpoint(machine: Any) -> None:
 # ---- what is solved ------------------------------------------------------------------------------------------------
 
 
-def fingerprints(data: Labelled, threads: int) -> dict[str, Any]:
-    """Samples, labels and weights as three digests, the same in any order of the rows; rows of weight 0 are not there."""
+def fingerprints(data: Labelled, threads: int, among: Comm = ALONE) -> dict[str, Any]:
+    """Samples, labels and weights as three digests, the same in any order of the rows; rows of weight 0 are not there.
+
+    `among`: ranks that have some of the rows each. Every one then gets 24 bytes for each row of all.
+    """
     counted = data.weight > 0
     matrix = as_matrix(data.X)
     rows, labelled = (
-        _core.row_hashes(matrix, np.ascontiguousarray(label, np.float64), threads)[counted]
+        _of_all(_core.row_hashes(matrix, np.ascontiguousarray(label, np.float64), threads)[counted], among)
         for label in (np.zeros(len(counted)), data.target)
     )
-    weight = data.weight[counted]
+    weight = _of_all(data.weight[counted], among)
     by_row = np.lexsort((weight, labelled))
     digests = {"samples": np.sort(rows), "labels": labelled[by_row], "sample_weight": weight[by_row]}
-    shape = {"n_samples": int(counted.sum()), "n_features": int(data.X.shape[1]), "n_classes": len(data.classes)}
+    shape = {"n_samples": len(weight), "n_features": int(data.X.shape[1]), "n_classes": len(data.classes)}
     return shape | {name: hashlib.blake2b(array.data, digest_size=16).hexdigest() for name, array in digests.items()}
+
+
+def _of_all(mine: NDArray[Any], among: Comm) -> NDArray[Any]:
+    return mine if among.size == 1 else np.concatenate(among.allgather(mine))
 
 
 def plain(value: Any) -> Any:
@@ -210,13 +231,19 @@ def _made(node: Any, arrays: list[NDArray[Any]]) -> Any:
 
 @dataclass(frozen=True)
 class HashOrder:
-    """rank[i] is the place of sample i in the order of the hashes of distinct rows, which is the data's own."""
+    """rank[i] is the place of sample i in the order of the hashes of distinct rows, which is the data's own.
+
+    Among ranks `comm` each has samples of its own, and those of the first come first.
+    """
 
     rank: IntArray
+    comm: Comm = ALONE
 
     def of(self, chosen: Sequence[IntArray], halves: int = 1) -> Snapshots:
         """For problems on the samples `chosen`, with one variable for each of them or two."""
-        return Snapshots([np.argsort(self.rank[some]) for some in chosen], halves)
+        order = [np.argsort(self.rank[some]) for some in chosen]
+        counts = self.comm.allgather(np.array([[len(some) for some in order]], np.int64))
+        return Snapshots(order, halves, self.comm, np.concatenate(counts))
 
     def ids(self, some: IntArray) -> IntArray:
         """Numbers of samples as the file has them, ascending."""
@@ -231,32 +258,51 @@ class HashOrder:
 class Snapshots:
     """Snapshots of several problems' solvers for a file, and back: arrays with an entry per variable, in hash order.
 
-    order[p][i] is the sample of problem p that is the i-th in hash order.
+    order[p][i] is the sample of problem p that is the i-th in hash order, of those held here; counts[r, p] samples of problem p
+    are held by rank r of `comm`.
     """
 
     order: list[IntArray]
-    halves: int = 1  # variables per sample
+    halves: int  # variables per sample
+    comm: Comm
+    counts: IntArray
 
     def stored(self, seen: Sequence[dict[str, FloatArray] | None]) -> dict[str, Any]:
-        """All arrays of one name in one: thousands of pairs of classes are few arrays. None: not begun."""
+        """All arrays of one name in one: thousands of pairs of classes are few arrays. None: not begun.
+
+        All ranks call it, each with what it has seen of its samples.
+        """
         out: dict[str, Any] = {}
         for name in ("alpha", "second"):
             some = [(p, mine[name]) for p, mine in enumerate(seen) if mine is not None and name in mine]
             parts = [alpha.reshape(self.halves, -1)[:, self.order[p]].ravel() for p, alpha in some]
-            out[f"{name}_of"] = np.array([p for p, _ in some], np.int64)
-            out[name] = np.concatenate([np.empty(0), *parts])
+            which = np.array([p for p, _ in some], np.int64)
+            out[f"{name}_of"] = which
+            out[name] = self._joined(self.comm.allgather(np.concatenate([np.empty(0), *parts])), which)
         return out
 
+    def _joined(self, each: list[FloatArray], which: IntArray) -> FloatArray:
+        """Problem by problem, half by half, rank by rank, from what each rank has of all problems."""
+        if len(each) == 1:
+            return each[0]
+        ends = self.halves * np.cumsum(self.counts[:, which], axis=1)
+        cut = [np.split(mine, at[:-1]) for mine, at in zip(each, ends)]
+        joined = [np.hstack([part.reshape(self.halves, -1) for part in parts]).ravel() for parts in zip(*cut)]
+        return np.concatenate([np.empty(0), *joined])
+
     def restored(self, state: dict[str, Any]) -> list[dict[str, FloatArray]]:
-        """The way back; an empty dict for a problem that had not begun. An error unless there are as many numbers."""
+        """The way back, of the samples held here; an empty dict for a problem that had not begun. An error unless there are
+        as many numbers."""
+        before, total = self.counts[: self.comm.rank].sum(axis=0), self.counts.sum(axis=0)
         out: list[dict[str, FloatArray]] = [{} for _ in self.order]
         for name in ("alpha", "second"):
             which, numbers = state[f"{name}_of"].tolist(), state[name]
-            ends = np.cumsum([0, *(self.halves * len(self.order[p]) for p in which)])
+            ends = np.cumsum([0, *(self.halves * total[p] for p in which)])
             if numbers.shape != (ends[-1],) or numbers.dtype != np.float64 or not np.isfinite(numbers).all():
                 raise ValueError("it does not hold what its own description says")
             for p, begin, end in zip(which, ends, ends[1:]):
                 alpha: FloatArray = np.empty((self.halves, len(self.order[p])))
-                alpha[:, self.order[p]] = numbers[begin:end].reshape(alpha.shape)
+                here = slice(before[p], before[p] + len(self.order[p]))
+                alpha[:, self.order[p]] = numbers[begin:end].reshape(self.halves, -1)[:, here]
                 out[p][name] = alpha.ravel()
         return out

@@ -136,7 +136,7 @@ class KernelMachine(Machine):
         name = kernel.name if function is None else f"{function.__module__}.{getattr(function, '__qualname__', '?')}"
         numbers = {"rbf": 1, "laplacian": 1, "sigmoid": 2, "poly": 3}.get(kernel.name, 0)
         of = {key: getattr(kernel, key) for key in ("gamma", "coef0", "degree")[:numbers]}
-        return Checkpoint.opened(self, setup.data, setup.threads, kernel=name, **of, **more)
+        return Checkpoint.opened(self, setup.data, setup.threads, setup.comm, kernel=name, **of, **more)
 
     def _advice(self, result: Result) -> str:
         text = super()._advice(result)
@@ -295,7 +295,7 @@ class Setup:
             function,
         )
         n = int(self.over.of(len(self.rows.index)))
-        self.hash_order = HashOrder(np.arange(len(self.rows.index)))  # for checkpoints
+        self.hash_order = HashOrder(np.arange(len(self.rows.index)), self.comm)  # for checkpoints
         exact = n <= _ALWAYS_DOUBLE or machine.tol <= 1e-5 or largest >= 1e4
         self.dtype: Any = np.float64 if exact else np.float32
         self.options = Options(
@@ -312,7 +312,7 @@ class Setup:
                 self.dtype, self._samples = np.float64, None
             order = self._prepared().neighbour_order(self.rows.index)
             if order is not None:
-                self.rows, self.hash_order = self.rows.reordered(order), HashOrder(order)
+                self.rows, self.hash_order = self.rows.reordered(order), HashOrder(order, self.comm)
 
     def _prepared(self) -> Samples:
         if self._samples is None:
@@ -361,7 +361,7 @@ class Setup:
 
     def solve(self, qp: QP, control: Control, alpha: FloatArray | None = None) -> DualResult:
         """Solve one QP of all samples, from a checkpoint if there is one, else from `alpha`."""
-        everyone, halves = np.arange(qp.n), qp.n_variables // max(1, qp.n)
+        everyone, halves = np.arange(qp.n), int(self.over.most(qp.n_variables // max(1, qp.n)))
         order, checkpoint = self.hash_order.of([everyone], halves), self.machine._checkpoint(self)
         kept = checkpoint.recalled(order.restored)
         begin = alpha if kept is None else qp.repaired(kept[0]["alpha"], self.over)
@@ -382,7 +382,8 @@ def dealt(data: Labelled, comm: Comm, threads: int) -> tuple[Labelled, IntArray]
     """The rows that count, each on the rank where it belongs (data/exchange.py), and their numbers among all."""
     counts = np.cumsum([0, *(int(n[0]) for n in comm.allgather(np.array([data.X.shape[0]])))])
     number = counts[comm.rank] + np.arange(data.X.shape[0])
-    home = np.where(data.weight > 0, home_rank(data.X, data.target, comm.size, threads), -1)
+    X = dense_if_small(data.X, int(counts[-1]))  # in the form that its hash order is of
+    home = np.where(data.weight > 0, home_rank(X, data.target, comm.size, threads), -1)
     parts = [np.flatnonzero(home == rank) for rank in range(comm.size)]
     said = np.stack([number.view(np.float64), data.target, data.weight], axis=1)
     each = comm.alltoall([np.ascontiguousarray(said[rows]) for rows in parts])

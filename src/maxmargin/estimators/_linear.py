@@ -74,10 +74,10 @@ class LinearMachine(Machine):
         """Where to begin, at a checkpoint or from the last fit, and the run with checkpoints if they are asked for."""
         if self.checkpoint is None:
             return self._recall(samples), control
-        checkpoint = Checkpoint.opened(self, data, thread_count(self.n_jobs))
+        checkpoint = Checkpoint.opened(self, data, thread_count(self.n_jobs), self._comm)
         count = len(data.classes)
         states = States(self, samples, count if count > 2 else 1, self._joint and count > 2)
-        kept = checkpoint.recalled(states.restored)
+        kept = self._comm.bcast(checkpoint.recalled(states.restored))  # the same bits on all ranks
         return self._recall(samples) if kept is None else kept, checkpoint.watched(control, states.stored)
 
     def _driven(self, data: Samples, memory: Memory, control: Control) -> LinearResult:

@@ -1,11 +1,12 @@
 """Where a linear machine's run is, for a checkpoint: points in the units of the data, cuts and duals.
 
 A point is any run's start. Cuts and duals belong to the rows as they stand, and serve only where these are the same, byte
-for byte (`key`).
+for byte (`key`), and on as many ranks. Duals, which a rank has of its own rows alone, are kept by a single process.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -34,7 +35,10 @@ class States:
         self._machine, self._data, self._joint = machine, data, joint
         self._rows = vectors if joint else 1  # vectors of weights per problem
         self._problems = 1 if joint else vectors
+        self._alone = machine._comm.size == 1
         self._key = machine._fingerprint(data)
+        if not self._alone:
+            self._key = hashlib.blake2b("".join(machine._comm.share(self._key)).encode()).hexdigest()
 
     def stored(self, seen: Known | list[Known | None]) -> dict[str, Any]:
         """Of problems not begun None."""
@@ -43,7 +47,8 @@ class States:
         return {"key": self._key, "problems": [None if known is None else self._one(known, cheap) for known in every]}
 
     def _one(self, known: Known, cheap: bool) -> dict[str, Any]:
-        out: dict[str, Any] = {"duals": known.duals, "rounding": known.rounding, "point": None, "cuts": None}
+        duals = known.duals if self._alone else None
+        out: dict[str, Any] = {"duals": duals, "rounding": known.rounding, "point": None, "cuts": None}
         if known.w is not None:
             coef, intercept = self._machine._published(known.w.reshape(self._rows, -1), self._data)
             out["point"] = np.hstack([coef, intercept[:, None]])

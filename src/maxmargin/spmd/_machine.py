@@ -67,8 +67,6 @@ class OverRanks(Machine):
         comm = self._comm
         with together(comm):
             super()._check_parameters()
-            if comm.size > 1 and self.get_params(deep=False).get("checkpoint") is not None:
-                raise ValueError(f"checkpoint={self.checkpoint!r}: fits over several ranks have none yet; leave it out")
         given = {name: value for name, value in self.get_params(deep=False).items() if name not in OF_A_RANK}
         mine = {name: value.__qualname__ if hasattr(value, "__qualname__") else repr(value) for name, value in given.items()}
         first = comm.bcast(mine)

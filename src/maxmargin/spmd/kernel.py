@@ -36,8 +36,6 @@ class OverColumns(OverRanks, KernelMachine):
             check_choice("partition", self._partition, ["columns", "rows"])
             if self._comm.size > 1:
                 check_choice("kernel", self.kernel if isinstance(self.kernel, str) else "a function", NATIVE)
-                if self.checkpoint is not None:
-                    raise ValueError(f"checkpoint={self.checkpoint!r}: kernel machines over ranks write none: leave it out")
                 if getattr(self, "probability", False) is True:
                     raise ValueError("probability=True is not available over ranks: calibrate the machine on held-out rows")
         super()._check_parameters()
