@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     with console.warnings_as_notes():
         model = _model(args)
+    prepare(args, model)
+    labels, answers = [], []
+    with opened(args, model) as out:
+        for X, y in parts(args, model, console):
+            predicted, text = answered(args, model, X)
+            answers.append(predicted)
+            labels.append(y)
+            if out is not None:
+                out.write(text)
+    tell(args, model, labels, np.concatenate(answers), console)
+    return DONE
+
+
+def prepare(args: argparse.Namespace, model: Any) -> None:
+    """The model as the options want it; an error if it cannot do what they ask for."""
     if args.jobs is not None:
         model.set_params(n_jobs=args.jobs)
     if args.decision_values and args.probabilities:
@@ -50,17 +65,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
         raise ValueError(f"{type(model).__name__} has no decision values, it predicts numbers: leave --decision-values out")
     if args.probabilities and not (hasattr(model, "predict_proba") and hasattr(model, "_probA")):
         raise ValueError(f"-b 1: {args.model} was trained without probabilities: train it with -b 1")
-    labels, answers = [], []
-    with _opened(args.output) as out:
-        if out is not None and args.probabilities:
-            out.write(f"labels {' '.join(map(str, model.classes_.tolist()))}\n".encode())
-        for X, y in parts(args, model, console):
-            predicted, values = _answers(args, model, X)
-            answers.append(predicted)
-            labels.append(y)
-            if out is not None:
-                out.write("".join(_lines(predicted, values, " " if args.probabilities else "\t")).encode())
-    predicted = np.concatenate(answers)
+
+
+def tell(args: argparse.Namespace, model: Any, labels: list[Any], predicted: Any, console: Console) -> None:
+    """How good the predictions are, where there are labels."""
     result: dict[str, Any] = {"rows": len(predicted)}
     lines = [f"{len(predicted)} predictions, and no labels to compare with"]
     if labels[0] is not None:
@@ -71,7 +79,6 @@ def run(args: argparse.Namespace, console: Console) -> int:
     else:
         names = {"model": args.model, "data": args.data, "output": args.output}
         console.results(lines, {"command": "predict", "machine": type(model).__name__, **names, **result})
-    return DONE
 
 
 def _model(args: argparse.Namespace) -> Any:
@@ -103,13 +110,13 @@ def parts(args: argparse.Namespace, model: Any, console: Console) -> Iterator[tu
         rows += X.shape[0]
         if given:
             X = X[:, 1:]
-        X = _fitting(X, expected, text, console if rows == X.shape[0] else None)
+        X = fitting(X, expected, text, console if rows == X.shape[0] else None)
         yield X.toarray() if given else X, y
     if not rows:
         raise ValueError(f"{args.data} has no samples")
 
 
-def _fitting(X: Any, expected: int, text: bool, console: Console | None) -> Any:
+def fitting(X: Any, expected: int, text: bool, console: Console | None) -> Any:
     """X with as many columns as the model was trained on. LIBSVM text does not say how many it has."""
     if X.shape[1] == expected or not text:
         return X
@@ -121,18 +128,29 @@ def _fitting(X: Any, expected: int, text: bool, console: Console | None) -> Any:
     return sp.csr_matrix(X[:, :expected])
 
 
-def _opened(output: str | None) -> Any:
-    if output is None:
-        return nullcontext(None)
-    return nullcontext(sys.stdout.buffer) if output == "-" else replacing(output)
+@contextmanager
+def opened(args: argparse.Namespace, model: Any) -> Iterator[Any]:
+    """The file of predictions, or None; of probabilities it begins with the classes."""
+    if args.output is None:
+        yield None
+        return
+    with nullcontext(sys.stdout.buffer) if args.output == "-" else replacing(args.output) as out:
+        if args.probabilities:
+            out.write(f"labels {' '.join(map(str, model.classes_.tolist()))}\n".encode())
+        yield out
 
 
-def _answers(args: argparse.Namespace, model: Any, X: Any) -> tuple[Any, Any]:
-    """Predictions, and what is to be written beside them."""
+def answered(args: argparse.Namespace, model: Any, X: Any) -> tuple[Any, bytes]:
+    """Predictions, and the lines that are to be written."""
+    values: Any = None
     if args.probabilities:
         values = np.asarray(model.predict_proba(X))
-        return model.classes_[values.argmax(axis=1)], values
-    return model.predict(X), np.asarray(model.decision_function(X)) if args.decision_values else None
+        predicted = model.classes_[values.argmax(axis=1)]
+    else:
+        predicted = model.predict(X)
+        if args.decision_values:
+            values = np.asarray(model.decision_function(X))
+    return predicted, "".join(_lines(predicted, values, " " if args.probabilities else "\t")).encode()
 
 
 def _lines(predicted: Any, values: Any, between: str) -> Iterator[str]:

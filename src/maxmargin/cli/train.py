@@ -59,17 +59,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
     why = why if large is None else f"{why}; {large}"
     machine = engines.built(args, engine, found, console)
     _check_format(machine, args.format, found)
-    _set_checkpoint(args, machine, engine)
+    set_checkpoint(args, machine, engine)
     with deferred_interrupt() as interrupted:  # to the end: a model that was reached is written
         console.note(f"engine {engine} ({type(machine).__name__}): {why}")
         with console.warnings_as_notes():
             larger.fit(machine, found) if large is not None else machine.fit(found.X, found.y)
-        machine.set_params(verbose=False)  # whoever loads it did not ask for a bar
-        if args.checkpoint is not None:
-            machine.set_params(checkpoint=None)
-        maxmargin.save(machine, path, format=args.format)
-        if args.checkpoint is not None and Status(machine.status_).done:
-            Path(args.checkpoint).unlink(missing_ok=True)  # the model has it all
+        store(args, machine, path)
         if args.report is not None:
             page(args, machine, found)
         values = outcome(machine) | {"engine": engine, "reason": why, "data": found.summary(), "format": args.format}
@@ -86,7 +81,7 @@ def target(args: argparse.Namespace) -> Path:
     return path
 
 
-def _set_checkpoint(args: argparse.Namespace, machine: Any, engine: str) -> None:
+def set_checkpoint(args: argparse.Namespace, machine: Any, engine: str) -> None:
     if args.checkpoint is None:
         if args.checkpoint_every is not None:
             raise ValueError("--checkpoint-every says how often, --checkpoint FILE where: give both")
@@ -96,6 +91,16 @@ def _set_checkpoint(args: argparse.Namespace, machine: Any, engine: str) -> None
     machine.set_params(checkpoint=args.checkpoint)
     if args.checkpoint_every is not None:
         machine.set_params(checkpoint_every=args.checkpoint_every)
+
+
+def store(args: argparse.Namespace, machine: Any, path: Path) -> None:
+    """Write the model; of a fit that is done the checkpoint goes."""
+    machine.set_params(verbose=False)  # whoever loads it did not ask for a bar
+    if args.checkpoint is not None:
+        machine.set_params(checkpoint=None)
+    maxmargin.save(machine, path, format=args.format)
+    if args.checkpoint is not None and Status(machine.status_).done:
+        Path(args.checkpoint).unlink(missing_ok=True)  # the model has it all
 
 
 def _check_target(path: Path, what: str) -> None:

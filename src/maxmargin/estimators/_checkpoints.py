@@ -70,7 +70,7 @@ class Checkpoint:
     @classmethod
     def opened(cls, machine: Any, data: Labelled, threads: int, among: Comm = ALONE, **more: Any) -> Checkpoint:
         """For a machine's fit to these samples; `more` is what else tells it apart (the kernel). An error if the file is of
-        another fit, or damaged, or cannot be written where it should be. `among`: ranks that have some of the samples each."""
+        another fit, or damaged, or cannot be written where it should be. `among`: ranks that have some samples each."""
         if machine.checkpoint is None:
             return cls(None, 0.0, {})
         own = machine.get_params(deep=False)
@@ -80,7 +80,7 @@ class Checkpoint:
         return cls(Path(machine.checkpoint), float(machine.checkpoint_every), of, machine._comm)
 
     def watched(self, control: Control, stored: Callable[[Any], Any]) -> Control:
-        """The run with checkpoints; `stored` makes a state for the file of the solver's snapshot (on all ranks, of theirs)."""
+        """The run with checkpoints; `stored` makes a state for the file of the solver's snapshot (on all ranks)."""
         if self.path is None:
             return control
         put = Checkpoints(lambda seen, done: self._put(stored(seen), done), self._every, self._team)
@@ -258,8 +258,8 @@ class HashOrder:
 class Snapshots:
     """Snapshots of several problems' solvers for a file, and back: arrays with an entry per variable, in hash order.
 
-    order[p][i] is the sample of problem p that is the i-th in hash order, of those held here; counts[r, p] samples of problem p
-    are held by rank r of `comm`.
+    order[p][i] is the sample of problem p that is the i-th in hash order, of those held here; counts[r, p] is how many
+    rank r of `comm` has.
     """
 
     order: list[IntArray]

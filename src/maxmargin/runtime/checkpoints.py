@@ -5,7 +5,7 @@ A solver that can be gone on from has a method
     snapshot()      what its turns have reached, in arrays of its own order; asked for at a yield, or after `result`
 
 Whoever starts the run says what becomes of that (`write`): runtime knows no files and no problems. Where several ranks share
-the run, a snapshot is that of a rank's own samples; all put theirs away at the same yield, when the first one's clock says so.
+the run, a snapshot is that of a rank's own samples; all put theirs away at the same yield, by the first one's clock.
 """
 
 from __future__ import annotations
