@@ -77,7 +77,7 @@ def test_dask_gives_the_same_bits_and_sends_each_row_once(on_dask, watched, stop
     with joblib.parallel_config("threading", n_jobs=1):
         same_bits(there, DCSVC(**PLAN, stop_level=stop_level).fit(X, y), X)
     made, inline = watched
-    assert [blocks.sent for blocks in made] == [len(X)] and not inline
+    assert [blocks.sent for blocks in made] == [len(X)] and max(inline, default=0) < 100
     assert len(made[0].refs) == there.levels_["clusters"][1]  # the level below has been given up
 
 
@@ -165,8 +165,14 @@ def test_an_error_on_a_worker_is_the_users_to_see(on_dask):
 
 def test_a_subproblem_that_kills_every_worker_says_what_it_needs():
     class Deadly:
-        def put(self, value):
+        def put(self, value, at=None):
             return value
+
+        def put_all(self, values, at=None):
+            return values
+
+        def spread(self, work):
+            return [None] * len(work)
 
         def call(self, function, *args, at=None):
             return object()

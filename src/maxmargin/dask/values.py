@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -33,9 +33,12 @@ class PartitionedData(KernelData):
 
     at_hand = False
 
-    def __init__(self, X: Partitions, kernel: Kernel, rows: IntArray, dtype: Any, threads: int, frame: Frame | None) -> None:
+    def __init__(
+        self, X: Partitions, kernel: Kernel, rows: IntArray, dtype: Any, threads: int, frame: Frame | None,
+        held: Held | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(X, kernel, rows, dtype, threads, frame)
-        self.afar = self.blocks()
+        self.afar, self._held = self.blocks(), held or Held()
 
     def blocks(self) -> Blocks:
         """The partitions as they came, for rows to be moved out of."""
@@ -49,8 +52,16 @@ class PartitionedData(KernelData):
         return self.frame
 
     def with_kernel(self, kernel: Kernel) -> PartitionedData:
-        frame = frame_of(self.X, kernel, self.rows, self.dtype)
-        return PartitionedData(self.X, kernel, self.rows, self.dtype, self.threads, frame)
+        frame = self.frame
+        if kernel.name != self.kernel.name:
+            frame = frame_of(self.X, kernel, self.rows, self.dtype)
+        elif frame is not None:  # γ alone differs, and norms are in units of it
+            frame = frame[0], frame[1] * (kernel.gamma / self.kernel.gamma)
+        return PartitionedData(self.X, kernel, self.rows, self.dtype, self.threads, frame, self._held)
+
+    def rows_of(self, ids: IntArray) -> Any:
+        fetch = super().rows_of
+        return fetch(ids) if len(ids) * self.X.shape[1] > Held.most else self._held.of(ids, fetch)
 
     def at_zero(self, qp: QP, ids: IntArray, options: Options, status: Status) -> DualResult:
         return judged(qp, np.zeros(qp.n_variables), np.zeros(qp.n), options.tol, status)
@@ -75,6 +86,23 @@ class PartitionedData(KernelData):
         which, first = np.unique(at[order], return_index=True)
         parts = np.split(order, first[1:])
         return which.tolist(), order, [(rows[part] - self.X.start[b],) for b, part in zip(which, parts)]
+
+
+class Held:
+    """The few rows that were fetched last: clustering asks for its sample by one kernel, by another, and for its centres."""
+
+    most = 1 << 20  # values of rows
+
+    def __init__(self) -> None:
+        self._ids = np.empty(0, np.int64)
+        self._rows: Any = None
+
+    def of(self, ids: IntArray, fetch: Callable[[IntArray], Any]) -> Any:
+        at = np.searchsorted(self._ids, ids)
+        if not (self._rows is not None and len(ids) and (self._ids[np.minimum(at, len(self._ids) - 1)] == ids).all()):
+            self._ids, at = np.unique(ids, return_inverse=True)
+            self._rows = fetch(self._ids)
+        return self._rows[at]
 
 
 class PartitionedValues(Elsewhere):

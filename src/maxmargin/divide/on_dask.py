@@ -7,6 +7,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 from distributed import KilledWorker, get_worker, wait
 from distributed.worker import thread_state
 
@@ -15,6 +16,8 @@ from maxmargin.divide.side_by_side import LOOK
 
 # What a future says of itself when its value is gone for good. One that is "lost" is computed again.
 LOST = ("cancelled", "error")
+PATIENCE = 5.0  # seconds, with one worker
+FIRST = 1 << 30  # above the priorities of all subproblems
 
 
 class DaskCarrier:
@@ -25,10 +28,16 @@ class DaskCarrier:
         self.direct = client.direct_to_workers is not False
         self._calls = 0
 
-    def put(self, value: Any) -> Any:
-        # In a list, as a list would be taken apart; hash=False, as equal values need not be found out.
+    def put(self, value: Any, at: Any = None) -> Any:
+        return self.put_all([value], at)[0]  # in a list, as a list would be taken apart
+
+    def put_all(self, values: Sequence[Any], at: Any = None) -> list[Any]:
+        options = {"direct": self.direct, "hash": False}  # equal values need not be found out
+        if at is not None:
+            with suppress(OSError, TimeoutError):  # where nobody is any more: any other place will do
+                return list(self.client.scatter(list(values), workers=[at], timeout=PATIENCE, **options))
         try:
-            return self.client.scatter([value], direct=self.direct, hash=False)[0]
+            return list(self.client.scatter(list(values), **options))
         except (OSError, TimeoutError) as error:
             raise RuntimeError(
                 f"the Dask workers of {self.client.scheduler.address} cannot be reached from here: {error}. Where only the "
@@ -37,9 +46,24 @@ class DaskCarrier:
 
     def call(self, function: Callable[..., Any], *args: Any, at: Any = None) -> Any:
         self._calls += 1
-        function = solve_until_cancelled if function is solve_order else function
+        priority = -self._calls  # first come, first served; but whoever waits for a row is not kept waiting by a QP
+        if function is solve_order:
+            function = solve_until_cancelled
+        else:
+            priority += FIRST
         where = {} if at is None else {"workers": [at], "allow_other_workers": True}
-        return self.client.submit(function, *args, pure=False, priority=-self._calls, **where)  # first come, first served
+        return self.client.submit(function, *args, pure=False, priority=priority, **where)
+
+    def spread(self, work: Sequence[float]) -> list[Any]:
+        """The largest first, each to the worker that would be done with it first."""
+        threads = self.client.nthreads()
+        busy = dict.fromkeys(sorted(threads), 0.0)
+        homes: list[Any] = [None] * len(work)
+        for i in np.argsort(-np.asarray(work), kind="stable").tolist():
+            if busy:
+                home = min(busy, key=lambda name: (busy[name] + work[i]) / threads[name])
+                homes[i], busy[home] = home, busy[home] + work[i]
+        return homes
 
     def homes(self, refs: Sequence[Any]) -> list[Any]:
         while True:

@@ -21,8 +21,14 @@ class RayCarrier:
             ray.init()
         self._ray, self._args = ray, remote_args or {}
 
-    def put(self, value: Any) -> Any:
+    def put(self, value: Any, at: Any = None) -> Any:
         return self._ray.put(value)
+
+    def put_all(self, values: Sequence[Any], at: Any = None) -> list[Any]:
+        return [self._ray.put(value) for value in values]
+
+    def spread(self, work: Sequence[float]) -> list[Any]:
+        return [None] * len(work)
 
     def call(self, function: Callable[..., Any], *args: Any, at: Any = None) -> Any:
         return self._ray.remote(function).options(**self._args).remote(*args)

@@ -34,6 +34,8 @@ from maxmargin.runtime import Deadline, deferred_interrupt
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+AT_ONCE = 64  # subproblems that are sent together
+TOGETHER = 8  # lists of rows that are picked by one task
 ATTEMPTS = 4  # at one subproblem: a machine may be taken away twice, and a third time by chance
 
 
@@ -47,8 +49,16 @@ class LostError(Exception):
 class Carrier(Protocol):
     """A cluster of workers. References are its own; those among the arguments of a call stand for their values."""
 
-    def put(self, value: Any) -> Any:
-        """Send a value to a worker, past whoever schedules."""
+    def put(self, value: Any, at: Any = None) -> Any:
+        """Send a value to a worker (the one at that home), past whoever schedules."""
+        ...
+
+    def put_all(self, values: Sequence[Any], at: Any = None) -> list[Any]:
+        """The same of several values, in one go."""
+        ...
+
+    def spread(self, work: Sequence[float]) -> list[Any]:
+        """A home for each of these amounts of work, so that all workers get about as much; None: any."""
         ...
 
     def call(self, function: Callable[..., Any], *args: Any, at: Any = None) -> Any:
@@ -95,19 +105,20 @@ class Blocks:
         self._next = len(refs)
         self.sent = 0  # rows that have left from here
 
-    def move(self, rows: IntArray) -> Any:
-        """A block of these rows, in this order, on one worker."""
-        ref = self._gathered(rows)
-        self._leave(rows)
-        self.block[rows], self.place[rows] = self._next, np.arange(len(rows))
-        self.refs[self._next], self._count[self._next] = ref, len(rows)
-        self._next += 1
-        return ref
+    def move(self, rows: Sequence[IntArray], homes: Sequence[Any] | None = None) -> list[Any]:
+        """A block of each of these lists of rows, in their order, each on one worker: best at its home."""
+        refs = self._gathered(rows, homes or [None] * len(rows))
+        for some, ref in zip(rows, refs):
+            self._leave(some)
+            self.block[some], self.place[some] = self._next, np.arange(len(some))
+            self.refs[self._next], self._count[self._next] = ref, len(some)
+            self._next += 1
+        return refs
 
     def restore(self, rows: IntArray) -> Any:
-        """The same after their block was lost."""
+        """The block of these rows, anew after it was lost."""
         self._back_to_origin(rows)
-        return self.move(rows)
+        return self.move([rows])[0]
 
     def _back_to_origin(self, rows: IntArray) -> None:
         self._leave(rows)
@@ -137,28 +148,84 @@ class Blocks:
             groups.setdefault(home, []).append(b)
         return groups
 
-    def _gathered(self, rows: IntArray) -> Any:
-        """The rows out of the blocks that they are in: picked at each home, joined at one."""
-        homes = self._homes(rows)
-        block, place = self.block[rows], self.place[rows]
-        new = np.flatnonzero(block < 0)
-        if len(new):
-            assert self._fetch is not None
-            self.sent += len(new)
-            if len(new) == len(rows):
-                return self.carrier.put(self._fetch(rows))
-        parts, order = [], []
-        for home, group in homes.items():
-            wanted = [np.flatnonzero(block == b) for b in group]
-            order.append(np.concatenate(wanted))
-            places = self.carrier.put([place[some].astype(np.int32) for some in wanted])
-            parts.append(self.carrier.call(picked, places, *(self.refs[b] for b in group), at=home))
-        if len(new):
-            order.append(new)
-            assert self._fetch is not None
-            parts.append(self.carrier.put(self._fetch(rows[new])))
-        back = np.argsort(np.concatenate(order), kind="stable").astype(np.int32)
-        return self.carrier.call(joined, self.carrier.put(back), *parts)
+    def _gathered(self, wanted: Sequence[IntArray], at: Sequence[Any]) -> list[Any]:
+        """The rows out of the blocks that they are in: picked at each home, some lists at a time, joined at their own."""
+        homes = self._homes(np.concatenate(wanted))
+        chunks = _chunks(at)
+        moves = {home: Moves(blocks) for home, blocks in homes.items()}
+        order: list[list[IntArray]] = [[] for _ in wanted]
+        for _, chunk in chunks:
+            sorted_by_block = [(i, np.argsort(self.block[wanted[i]], kind="stable")) for i in chunk]
+            for move in moves.values():
+                move.begin()
+                for i, by_block in sorted_by_block:
+                    rows = wanted[i][by_block]
+                    order[i].append(by_block[move.add(self.block[rows], self.place[rows])])
+        plans = {home: self.carrier.put(move.plan, home) for home, move in moves.items()}
+        fresh, new = self._sent_now(wanted, at)
+        for i, some in enumerate(new):
+            order[i].append(some)
+        back = [np.argsort(np.concatenate(some), kind="stable").astype(np.int32) for some in order]
+        refs = list(fresh)
+        for number, (home, chunk) in enumerate(chunks):
+            join = [i for i in chunk if len(new[i]) < len(wanted[i])]
+            if not join:
+                continue
+            there = self.carrier.put([back[i] for i in join], home)
+            parts = [
+                self.carrier.call(picked, plans[h], number, *(self.refs[b] for b in move.sources[number]), at=h)
+                for h, move in moves.items()
+                if move.sources[number]
+            ]
+            for k, i in enumerate(join):
+                refs[i] = self.carrier.call(joined, there, k, chunk.index(i), fresh[i], *parts, at=home)
+        return refs
+
+    def _sent_now(self, wanted: Sequence[IntArray], at: Sequence[Any]) -> tuple[list[Any], list[IntArray]]:
+        """(the rows of each list that no worker has, sent; which of the list these are)."""
+        new = [np.flatnonzero(self.block[rows] < 0) for rows in wanted]
+        refs: list[Any] = [None] * len(wanted)
+        for i, some in enumerate(new):
+            if len(some):
+                assert self._fetch is not None
+                refs[i] = self.carrier.put(self._fetch(wanted[i][some]), at[i])
+                self.sent += len(some)
+        return refs, new
+
+
+class Moves:
+    """What is picked out of the blocks of one home: plan[chunk][list] are (number of the source, places in it), several."""
+
+    def __init__(self, blocks: list[int]) -> None:
+        self.blocks = np.array(blocks)
+        self.plan: list[list[list[tuple[int, NDArray[np.int32]]]]] = []
+        self.sources: list[list[int]] = []  # of each chunk: the blocks that it needs
+
+    def begin(self) -> None:
+        """The next chunk."""
+        self.plan.append([])
+        self.sources.append([])
+
+    def add(self, block: IntArray, place: IntArray) -> IntArray:
+        """Rows that are so placed, sorted by block; returns which of them are here, in the order that they are picked in."""
+        first, last = (np.searchsorted(block, self.blocks, side=side) for side in ("left", "right"))
+        picks, here, sources = [], [np.empty(0, np.int64)], self.sources[-1]
+        for b, begin, end in zip(self.blocks.tolist(), first.tolist(), last.tolist()):
+            if end > begin:
+                if b not in sources:
+                    sources.append(b)
+                picks.append((sources.index(b), place[begin:end].astype(np.int32)))
+                here.append(np.arange(begin, end))
+        self.plan[-1].append(picks)
+        return np.concatenate(here)
+
+
+def _chunks(at: Sequence[Any]) -> list[tuple[Any, list[int]]]:
+    """(home, some of the lists that go there): few tasks, and little memory for rows that are on their way."""
+    by_home: dict[Any, list[int]] = {}
+    for i, home in enumerate(at):
+        by_home.setdefault(home, []).append(i)
+    return [(home, lists[i : i + TOGETHER]) for home, lists in by_home.items() for i in range(0, len(lists), TOGETHER)]
 
 
 def stacked(parts: Sequence[Any]) -> Any:
@@ -168,14 +235,14 @@ def stacked(parts: Sequence[Any]) -> Any:
     return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
-def picked(places: list[IntArray], *blocks: Any) -> Any:
-    """Some rows of each block."""
-    return stacked([block[some] for block, some in zip(blocks, places)])
+def picked(plan: list[list[list[tuple[int, NDArray[np.int32]]]]], chunk: int, *blocks: Any) -> list[Any]:
+    """The rows that a home has of each list of a chunk; None where it has none."""
+    return [stacked([blocks[b][some] for b, some in picks]) if picks else None for picks in plan[chunk]]
 
 
-def joined(order: IntArray, *parts: Any) -> Any:
-    """The parts one below the other, row order[i] at place i."""
-    return stacked(parts)[order]
+def joined(plan: list[NDArray[np.int32]], number: int, within: int, fresh: Any, *parts: list[Any]) -> Any:
+    """What was picked of the list `within` its chunk, below it `fresh` rows; row plan[number][i] of these at place i."""
+    return stacked([part for part in (*(part[within] for part in parts), fresh) if part is not None])[plan[number]]
 
 
 @dataclass(frozen=True)
@@ -216,13 +283,15 @@ class Afar:
         self._tasks, self._members, self._blocks, self._frame = tasks, members, blocks, frame
         self._carrier = blocks.carrier
         self._rows: dict[int, Any] = {}  # cluster: reference to its rows
+        self._home: dict[int, Any] = {}  # cluster: where they are to be
         self._waiting: dict[Any, tuple[Subproblem, Any, int]] = {}  # reference: task, its rows, attempts before
 
     def solve(self, pieces: list[Piece]) -> Steps:
         """Safe points until all are done; closed before that, it leaves the rest alone."""
         try:
-            for task in self._tasks:
-                self._submit(task, 0)
+            self._move_rows()
+            for i in range(0, len(self._tasks), AT_ONCE):
+                self._submit(self._tasks[i : i + AT_ONCE], 0)
                 yield None
             while self._waiting:
                 for ref in self._carrier.wait(list(self._waiting), LOOK):
@@ -235,17 +304,41 @@ class Afar:
         finally:
             self._carrier.drop(list(self._waiting))
 
-    def _submit(self, task: Subproblem, attempts: int) -> None:
-        c = task.cluster
-        within = np.searchsorted(self._members[c], task.ids)
-        if task.data.kernel.name == "precomputed":  # not rows, but a block of the Gram matrix, another one at each level
-            rows, within = self._carrier.put(task.data.restricted(task.ids).X), np.arange(len(task.ids))
+    def _move_rows(self) -> None:
+        """Those of every cluster that has something to solve to one worker, before anything is solved.
+
+        A worker that solves one cluster does not hand out its rows of the next: the others would wait for it.
+        """
+        if self._precomputed or not self._tasks:
+            return
+        work: dict[int, float] = {}
+        for task in self._tasks:
+            work[task.cluster] = work.get(task.cluster, 0.0) + float(task.size) ** 2
+        homes = self._carrier.spread(list(work.values()))
+        self._rows = dict(zip(work, self._blocks.move([self._members[c] for c in work], homes)))
+        self._home = dict(zip(work, homes))
+
+    @property
+    def _precomputed(self) -> bool:
+        """Not rows, but a block of the Gram matrix, another one at each level."""
+        return bool(self._tasks) and self._tasks[0].data.kernel.name == "precomputed"
+
+    def _submit(self, tasks: Sequence[Subproblem], attempts: int) -> None:
+        within = [np.searchsorted(self._members[task.cluster], task.ids) for task in tasks]
+        if self._precomputed:
+            rows = self._carrier.put_all([task.data.restricted(task.ids).X for task in tasks])
+            within = [np.arange(len(task.ids)) for task in tasks]
         else:
-            if c not in self._rows:
-                self._rows[c] = self._blocks.move(self._members[c])
-            rows = self._rows[c]
-        order = self._carrier.put(Order.of(task, within, self._frame))
-        self._waiting[self._carrier.call(solve_order, order, rows)] = task, rows, attempts
+            rows = [self._rows[task.cluster] for task in tasks]
+        places: dict[Any, list[int]] = {}
+        for i, task in enumerate(tasks):
+            places.setdefault(None if attempts else self._home.get(task.cluster), []).append(i)
+        orders: dict[int, Any] = {}
+        for home, some in places.items():
+            made = [Order.of(tasks[i], within[i], self._frame) for i in some]
+            orders.update(zip(some, self._carrier.put_all(made, home)))
+        for i, task in enumerate(tasks):  # in their order: the largest first
+            self._waiting[self._carrier.call(solve_order, orders[i], rows[i])] = task, rows[i], attempts
 
     def _again(self, task: Subproblem, rows: Any, attempts: int, lost: LostError) -> None:
         if attempts >= ATTEMPTS:
@@ -256,4 +349,4 @@ class Afar:
             ) from lost
         if self._rows.get(task.cluster) is rows:
             self._rows[task.cluster] = self._blocks.restore(self._members[task.cluster])
-        self._submit(task, attempts)
+        self._submit([task], attempts)
