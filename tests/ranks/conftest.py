@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -11,15 +12,23 @@ from pathlib import Path
 
 import pytest
 
+from maxmargin import _core, _cpu
+
 Ranks = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="session")
-def mpiexec() -> Ranks:
-    """mpiexec(ranks, *arguments of Python): ends after five minutes, whatever the ranks do."""
+def launcher() -> str:
+    """Where mpiexec is."""
     beside = Path(sys.executable).parent / "mpiexec"
     program = str(beside.resolve()) if beside.exists() else shutil.which("mpiexec")
     assert program is not None, "mpiexec is missing: pip install mpich, which the extra `test` names"
+    return program
+
+
+@pytest.fixture(scope="session")
+def mpiexec(launcher: str) -> Ranks:
+    """mpiexec(ranks, *arguments of Python): ends after five minutes, whatever the ranks do."""
 
     def start(
         ranks: int, *arguments: str, timeout: float = 300.0, other: dict[str, str] | None = None
@@ -32,7 +41,17 @@ def mpiexec() -> Ranks:
             settings = [word for name, value in other.items() for word in ("-env", name, value)]
             words = ["-n", str(ranks - 1), *command, ":", "-n", "1", *settings, *command]
         return subprocess.run(
-            [program, *words], capture_output=True, text=True, timeout=timeout, env=environment, check=False
+            [launcher, *words], capture_output=True, text=True, timeout=timeout, env=environment, check=False
         )
 
     return start
+
+
+@pytest.fixture(scope="session")
+def other_level() -> str:
+    """An instruction-set level of the core that is not the one here; `mpiexec(…, other={"MAXMARGIN_ISA": …})` has it."""
+    built = [level for level in ("v2", "v3", "v4") if importlib.util.find_spec(f"maxmargin._core_{level}")]
+    other = next((level for level in built if level != _core.ISA and level <= _cpu.level()), None)
+    if other is None:
+        pytest.skip(f"one level of the core is built that runs here, {_core.ISA}: build another one (LEVELS='v2;v3')")
+    return other

@@ -6,11 +6,9 @@ All rows are made on all ranks, from one seed; each rank hands over its share. R
 from __future__ import annotations
 
 import sys
-import zlib
 
 import numpy as np
-import scipy.sparse as sp
-from exact_cases import MACHINES, Case, check, fit_shard, in_form, problem
+from exact_cases import MACHINES, Case, check, fit_shard, in_form, mark, problem
 from mpi4py import MPI
 
 import maxmargin
@@ -20,18 +18,6 @@ from maxmargin.runtime import Mpi
 world = MPI.COMM_WORLD
 KERNELS = ("rbf", "linear", "poly", "laplacian", "sigmoid")
 FORMS = ("dense64", "csr64", "dense32", "csr32")
-
-
-def mark(model: object) -> dict[str, int]:
-    """Of what must be the same on all ranks: a checksum of each fitted attribute."""
-
-    def content(value: object) -> bytes:
-        if sp.issparse(value):
-            return b"".join(part.tobytes() for part in (value.data, value.indices, value.indptr))
-        return value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
-
-    fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and name != "timings_"}
-    return {name: zlib.crc32(content(value)) for name, value in fitted.items()}
 
 
 def one(k: int, case: Case, n: int, **more: object) -> None:

@@ -8,14 +8,18 @@ import json
 import os
 import signal
 import sys
+import time
 import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from exact_cases import mark
 
 import maxmargin
-from maxmargin import spmd
+from maxmargin import _core, spmd
 from maxmargin.runtime import Mpi
+from maxmargin.runtime import interrupt as ctrl_c
 from maxmargin.spmd import command
 
 warnings.simplefilter("ignore")
@@ -56,15 +60,20 @@ def linear() -> None:
             serial=serial.objective_, serial_lower=serial.lower_bound_)
 
 
+def bad(row: Any) -> None:
+    if RANK == SIZE - 1:
+        raise ZeroDivisionError("of the last rank's callback")
+
+
 def callback() -> None:
     """The callback of the last rank raises."""
     X, y = blobs()
+    spmd.LinearSVC(solver="ocas", tol=1e-12, callback=bad).fit(X[mine(600)], y[mine(600)])
 
-    def bad(row: Any) -> None:
-        raise ZeroDivisionError("of the last rank's callback")
 
-    machine = spmd.LinearSVC(solver="ocas", tol=1e-12, callback=bad if RANK == SIZE - 1 else None)
-    machine.fit(X[mine(600)], y[mine(600)])
+def kernel_callback() -> None:
+    X, y = blobs()
+    spmd.SVC(callback=bad).fit(X[mine(600)], y[mine(600)])
 
 
 def data() -> None:
@@ -87,6 +96,19 @@ def memory() -> None:
     spmd.LinearSVC().fit(X[mine(600)], y[mine(600)])
 
 
+def kernel_memory() -> None:
+    """In a call of the core, in the middle of a turn: the others wait for the next exchange."""
+    from maxmargin.kernel_values import SharedValues
+
+    def update(*args: Any) -> int:
+        raise MemoryError("no room for the rows")
+
+    if RANK == SIZE - 1:
+        SharedValues.update = update  # type: ignore[method-assign]
+    X, y = blobs()
+    spmd.SVC().fit(X[mine(600)], y[mine(600)])
+
+
 def interrupt() -> None:
     """Ctrl-C that only the last rank hears ends the fit on all with the model reached."""
     X, y = blobs()
@@ -98,6 +120,63 @@ def interrupt() -> None:
     machine = spmd.LinearSVC(solver="ocas", loss="hinge", tol=1e-12, max_iter=-1, callback=hear)
     model = machine.fit(X[mine(600)], y[mine(600)])
     say(statuses=COMM.share(model.status_), turns=model.n_iter_)
+
+
+def kernel_interrupt() -> None:
+    """The same for kernel machines: of the last rank, in a fit of several pairs of classes; the next fit is a new one."""
+    X, y = blobs(classes=3)
+    here = mine(600)
+    ctrl_c.TWICE = 0.0  # the one before was another's
+
+    def hear(row: Any) -> None:
+        if row["iteration"] == 5 and RANK == SIZE - 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model = spmd.SVC(C=100.0, working_set_size=8, tol=1e-6, callback=hear).fit(X[here], y[here])
+    say(statuses=COMM.share(model.status_), turns=model.n_iter_.tolist(), same=same(model),
+        warnings=COMM.share([str(warning.message) for warning in heard]), right=float(np.mean(model.predict(X) == y)))
+    say(statuses=COMM.share(spmd.SVC().fit(X[here], y[here]).status_))
+
+
+def slow() -> None:
+    """A fit that takes long; it says when it is under way, and each rank how it ended."""
+    X, y = blobs()
+
+    def pause(row: Any) -> None:
+        if row["iteration"] == 3:
+            say(going=True)
+        time.sleep(0.02)
+
+    machine = spmd.SVC(C=1e4, gamma=10.0, tol=1e-9, working_set_size=4, max_time=100.0, callback=pause)
+    model = machine.fit(X[mine(600)], y[mine(600)])
+    say(statuses=COMM.share(model.status_), same=same(model), gap=model.dual_gap_)
+
+
+def same(model: Any) -> bool:
+    """Whether all ranks have the same bits of what was fitted; in the trace are the clocks of each."""
+    first, *others = COMM.share({name: value for name, value in mark(model).items() if name != "trace_"})
+    return all(other == first for other in others)
+
+
+def levels() -> None:
+    """Machines on ranks whose cores are of different instruction sets: other bits of every kernel value and dot product."""
+    say(levels=COMM.share(_core.ISA))
+    X, y = blobs(1400, 3)
+    two, target = y % 2, np.sin(X[:, 0]) + 0.1 * X[:, 1]
+    sparse = sp.csr_matrix(np.where(np.abs(X) > 0.7, X, 0.0))
+    for name, rows, labels, options in (
+        ("SVC", X, two, {"C": 3.0, "tol": 1e-4}), ("SVC", sparse, y, {"C": 3.0, "tol": 1e-4, "working_set_size": 200}),
+        ("SVR", X.astype(np.float32), target, {"tol": 1e-4, "working_set_size": 200}),
+        ("LinearSVC", X, y, {"loss": "hinge", "solver": "ocas", "tol": 1e-6}), ("LinearSVC", sparse, two, {"tol": 1e-8}),
+        ("LinearSVR", X, target, {"tol": 1e-6, "intercept_scaling": None}),
+    ):  # fmt: skip
+        here = mine(rows.shape[0])
+        model = getattr(spmd, name)(**options).fit(rows[here], labels[here])
+        alone = getattr(maxmargin, name)(**options).fit(rows, labels)
+        say(name=name, status=model.status_, same=same(model), objective=model.objective_, serial=alone.objective_,
+            gaps=model.dual_gap_ + alone.dual_gap_)
 
 
 def limit() -> None:
