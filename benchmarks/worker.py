@@ -116,7 +116,8 @@ def _seconds(action: Any) -> float:
 
 
 def _cpu_seconds() -> tuple[float, float, float] | None:
-    """Now, the CPU time that all programs (and other guests of the host) have taken, and what this one has; Linux only."""
+    """Now, the CPU time that all programs (and other guests of the host) have taken, and what this one has and those that it
+    started; Linux only."""
     try:
         fields = pathlib.Path("/proc/stat").read_text().split(maxsplit=11)[1:9]
         user, nice, system, _, _, irq, softirq, steal = (float(field) for field in fields)
@@ -124,7 +125,26 @@ def _cpu_seconds() -> tuple[float, float, float] | None:
         return None
     own = os.times()
     everybody = (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
-    return time.monotonic(), everybody, own.user + own.system + own.children_user + own.children_system
+    mine = own.user + own.system + own.children_user + own.children_system + _of_living_children()
+    return time.monotonic(), everybody, mine
+
+
+def _of_living_children() -> float:
+    """The CPU time of the processes that this one has started and that still run, such as a Dask cluster, and of theirs.
+
+    What ended is counted by who waited for it.
+    """
+    children: dict[int, list[tuple[int, int]]] = {}  # parent: (process, ticks of its own and of those it waited for)
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):  # it may end while we look
+            fields = path.read_text().rpartition(")")[2].split()
+            children.setdefault(int(fields[1]), []).append((int(path.parent.name), sum(map(int, fields[11:15]))))
+    ticks, parents = 0, [os.getpid()]
+    while parents:
+        for process, spent in children.get(parents.pop(), []):
+            ticks += spent
+            parents.append(process)
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _others(before: tuple[float, float, float] | None, after: tuple[float, float, float] | None) -> list[float]:
