@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import maxmargin as mm
 from maxmargin import data
+from maxmargin.cli import larger
 from maxmargin.cli.libsvm_words import translated
 
 
@@ -388,11 +389,33 @@ def test_a_file_larger_than_memory_streams_through_the_budget(maxmargin, folder)
     assert (mm.load("b.mxm").predict(X) == y).mean() > 0.8
 
 
-def test_files_that_fit_and_engines_that_need_all_rows_stay_in_memory(maxmargin, folder) -> None:
-    for words in (["-t", "0"], ["--memory", "0.001"], ["-t", "0", "--memory", "100"]):
+def test_files_that_fit_stay_in_memory(maxmargin, folder) -> None:
+    for words in (["-t", "0"], ["--memory", "100"], ["-t", "0", "--memory", "100"]):
         done = maxmargin("train", *words, "train.svm", "m.mxm")
         assert done.code == 0 and "cache on disk" not in done.err
     assert not (folder / "train.svm.cache").exists()
+
+
+@pytest.mark.parametrize("words", [["--engine", "exact"], ["--engine", "dc"], ["-s", 2], ["-v", 3], ["-t", 0, "-v", 3], []])
+def test_a_file_that_cannot_fit_is_refused_before_the_work(maxmargin, folder, words) -> None:
+    refused = maxmargin("train", *words, "--memory", 0.001, "train.svm", *([] if "-v" in words else ["m.mxm"]))
+    assert refused.code == 2 and refused.out == "" and not (folder / "m.mxm").exists()
+    for word in ("train.svm needs about", "MB of --memory", "--engine linear", "--engine budget", "cache on disk"):
+        assert word in refused.err
+
+
+def test_what_is_available_counts_where_nobody_says_how_much(maxmargin, folder, monkeypatch) -> None:
+    size = (folder / "train.svm").stat().st_size
+    needed = size + 200 * larger.MB  # and the cache of kernel rows
+    for room, said, code in ((0.9 * needed, "needs about", 2), (1.5 * needed, "warning: train.svm needs about", 0)):
+        monkeypatch.setattr(larger, "available", lambda room=room: room)
+        done = maxmargin("train", "train.svm", "m.mxm")
+        assert done.code == code and said in done.err and "200 MB for kernel rows (-m)" in done.err
+    assert "warning" not in maxmargin("train", "-m", 1, "train.svm", "m.mxm").err
+    monkeypatch.setattr(larger, "available", lambda: 0.5 * needed)
+    assert maxmargin("train", "--memory", needed / larger.MB, "train.svm", "m.mxm").code == 0  # who knows better
+    refused = maxmargin("train", "-s", 3, "--label", "price", "prices.csv", "m.mxm")
+    assert refused.code == 2 and "maxmargin convert" in refused.err
 
 
 def test_a_search_prints_the_table_and_the_choice_and_writes_the_model(maxmargin, folder) -> None:

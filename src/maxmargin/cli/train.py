@@ -49,11 +49,14 @@ def add_options(parser: argparse.ArgumentParser, like_libsvm: bool = False) -> N
 
 def run(args: argparse.Namespace, console: Console) -> int:
     if args.folds is not None:
+        larger.check(args, console)
         return cv.run(args, console)
     path = target(args)
     if args.report is not None:
         _check_target(Path(args.report), "--report")
     large = larger.on_disk(args)
+    if large is None:
+        larger.check(args, console)
     found = cv.read(args) if large is None else cv.read(args, larger.load)
     engine, why = engines.chosen(args, found, args.format)
     why = why if large is None else f"{why}; {large}"
