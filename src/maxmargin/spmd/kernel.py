@@ -49,7 +49,8 @@ class SVC(OverColumns, svc.SVC):
     """`maxmargin.SVC` fitted to the rows of all ranks of an MPI job, which end with the same model.
 
     Parameters and attributes are those of `maxmargin.SVC`; kernels are those of the core ("precomputed" and functions are
-    not). `support_` counts the rows of all ranks, those of rank 0 first. `timings_` are this rank's.
+    not). `support_` counts the rows of all ranks, those of rank 0 first. `timings_` are this rank's. The file of
+    `checkpoint`, which rank 0 reads and writes, serves any number of ranks, and `maxmargin.SVC`.
 
     Examples
     --------

@@ -65,6 +65,9 @@ class LinearSVC(LinearOverRanks, local.LinearSVC):
 callback
         As in `maxmargin.LinearSVC`, the same on all ranks but for verbose, n_jobs and callback. Rank 0 shows the progress.
         A true value of any rank's callback stops all.
+    checkpoint, checkpoint_every
+        As in `maxmargin.LinearSVC`, of rank 0: any number of ranks goes on from the point, the same ranks with the same rows
+        from the cuts as well.
 
     Examples
     --------
@@ -88,8 +91,8 @@ class LinearSVR(LinearOverRanks, local.LinearSVR):
     solver : {"auto", "ocas", "cpa", "newton"}
         As for `maxmargin.spmd.LinearSVC`.
     epsilon, tol, C, loss, fit_intercept, intercept_scaling, dual, verbose, random_state, max_iter, warm_start, max_time, \
-n_jobs, callback
-        As in `maxmargin.LinearSVR`.
+n_jobs, callback, checkpoint, checkpoint_every
+        As in `maxmargin.LinearSVR`; see `maxmargin.spmd.LinearSVC`.
 
     Examples
     --------
