@@ -18,7 +18,7 @@ class LinearOneNorm(EqualObjective):
     baseline = OURS
     sets = ("a9a", "w8a", "reuters", "news20_binary")
     solvers = (OURS, LIBLINEAR, SKLEARN)
-    ladders = {OURS: (0.3, 0.1, 1e-2, 1e-4, 1e-6), LIBLINEAR: (1e-2, 1e-3, 1e-4), SKLEARN: (1e-4,)}
+    ladders = {OURS: (0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-6), LIBLINEAR: (1e-2, 1e-3, 1e-4), SKLEARN: (1e-4,)}
 
     def problems(self, name: str, options: Options) -> list[Problem]:
         strengths = (1.0,) if options.quick else (0.1, 1.0, 10.0)

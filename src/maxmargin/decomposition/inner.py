@@ -15,16 +15,15 @@ If not, `alpha` is still feasible and its objective not above the start's: the c
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin.problem.formulations import restored
+from maxmargin.runtime import blas_threads
 
 FloatArray = NDArray[np.float64]
 GroupArray = NDArray[np.int8]
@@ -208,7 +207,7 @@ def solve_tile(
         upper = sign * np.where(low < 0, low, high)
         K = tile[:q, :q].astype(np.float64)
         Q = K * np.outer(sign, sign)
-        with _blas().limit(limits=1, user_api="blas"):
+        with blas_threads(1):
             result = inner_solver(name)(Q, -sign * score, sign * beta, upper, sign, group, n_groups, tol)
             score -= K @ (sign * result.alpha - beta)
         beta[:] = sign * result.alpha
@@ -217,12 +216,3 @@ def solve_tile(
         fell_back, iterations = True, result.iterations
     steps, _ = _core.inner_smo(tile, beta, low, high, score, group, n_groups, tol, max_steps)
     return iterations + steps, fell_back
-
-
-@functools.cache
-def _blas() -> Any:
-    """Looks up the loaded linear algebra libraries once: that takes milliseconds."""
-    import scipy.linalg  # noqa: F401  (so that its LAPACK is among them)
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()

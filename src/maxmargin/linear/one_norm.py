@@ -36,7 +36,7 @@ from maxmargin.problem.certificates import CertificateError
 from maxmargin.runtime import Status, Turn, settled
 
 EPOCHS = 20       # of coordinate descent per turn, at most: a turn's pass over all features costs about one
-LEAST = 6         # epochs before a Newton step: an extrapolation, and one to see what it did
+LEAST = 2         # epochs before a Newton step: signs that it then holds
 WINDOW = 5        # differences of epochs that an extrapolation combines
 CALM = 0.3        # of the largest violation at the start of a turn, at which its epochs end
 SPREAD = 2        # violating features that join, in units of the weights that are not 0,
@@ -64,8 +64,7 @@ class OneNorm:
         self._penalty[problem.free] = 0.0
         by_feature, sparse = self._by_feature, sp.issparse(self._by_feature)
         self._stored = np.diff(by_feature.indptr) if sparse else np.full(problem.size, problem.n)
-        squares = by_feature.multiply(by_feature) if sparse else by_feature**2
-        self._most = np.asarray(squares @ self._curve, dtype=np.float64).ravel()
+        self._most = _squares(by_feature, self._curve)
         assert problem.extent is not None
         self._largest = np.append(problem.extent.columns, problem.bias)[: problem.size]
         self._keep(np.zeros(problem.size), np.ones(problem.n))
@@ -244,7 +243,7 @@ class OneNorm:
             return np.inf
         stored = float(self._stored[support].sum())
         pairs = (stored * near / self.problem.n) ** 2 / near  # of entries of a sample, for samples of equal length
-        return min(pairs, near * count * count / 32) + count**3 / 48 + count * count + 8 * stored
+        return 0.4 * (min(pairs, near * count * count / 32) + count**3 / 48 + count * count + 8 * stored)
 
     def _newton_step(self, now: float) -> Generator[None, None, float]:
         """One of them, which may take weights to 0 but not beyond; the value there, or `now` where nothing is better."""
@@ -346,10 +345,19 @@ def _transposed(problem: LinearProblem) -> Any:
     if sp.issparse(X):
         out = sp.csr_matrix(X.T.astype(kind))
         out.data *= sign[out.indices]
-        constant = [sp.csr_matrix(problem.bias * sign[None, :])] if problem.bias else []
-        return sp.vstack([out, *constant], format="csr", dtype=kind)
+        if not problem.bias:
+            return out
+        return sp.vstack([out, sp.csr_matrix(problem.bias * sign[None, :])], format="csr", dtype=kind)
     out = np.empty((problem.size, problem.n), kind)
     np.multiply(X.T, sign, out=out[: problem.d])
     if problem.bias:
         out[-1] = problem.bias * sign
     return out
+
+
+def _squares(Z: Any, curve: FloatArray) -> FloatArray:
+    """Σ_i curve_i z_ij² of every feature j, a row of Z each."""
+    if sp.issparse(Z):
+        squares = np.square(Z.data, dtype=np.float64)
+        return np.asarray(sp.csr_matrix((squares, Z.indices, Z.indptr), shape=Z.shape) @ curve)
+    return np.asarray(np.square(Z, dtype=np.float64) @ curve)
