@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from maxmargin import SVC, LinearSVC
-from maxmargin.data.container import read
+from maxmargin.data.container import read, write
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
@@ -143,7 +143,7 @@ def test_the_file_does_not_know_the_order_of_the_rows(case: str, tmp_path) -> No
     judged(model, X[order], y[order], weight[order])
 
 
-def test_linear_points_serve_in_any_order_and_cuts_only_in_theirs(tmp_path) -> None:
+def test_linear_points_and_cuts_serve_in_any_order_of_the_rows_but_cuts_only_in_their_frame(tmp_path) -> None:
     X, y = data("two", 2000)
     path, order = tmp_path / "a.ckpt", np.random.default_rng(2).permutation(2000)
     whole = LinearSVC(loss="hinge", solver="ocas", tol=1e-6).fit(X, y)
@@ -152,8 +152,13 @@ def test_linear_points_serve_in_any_order_and_cuts_only_in_theirs(tmp_path) -> N
     other = fit(LinearSVC(loss="hinge", solver="ocas", tol=1e-6, checkpoint=path), X[order], y[order])
     path.write_bytes(raw)
     same = fit(LinearSVC(loss="hinge", solver="ocas", tol=1e-6, checkpoint=path), X, y)
-    assert same.n_iter_ <= 3 < other.n_iter_
-    for model, rows in ((same, slice(None)), (other, order)):
+    path.write_bytes(raw)
+    header, arrays = read(path)[1:]
+    header["state"]["dict"]["frame"] = "another"
+    write(path, header, arrays)
+    moved = fit(LinearSVC(loss="hinge", solver="ocas", tol=1e-6, checkpoint=path), X, y)
+    assert max(same.n_iter_, other.n_iter_) <= 3 < moved.n_iter_
+    for model, rows in ((same, slice(None)), (other, order), (moved, slice(None))):
         judged(model, X[rows], y[rows])
         as_good(model, whole, X)
 

@@ -5,7 +5,7 @@
     done      the fit reached what was asked for; then the file stands in no other fit's way
 
 Bytes as in model files (data/container.py): checksummed, no code. What a run reports it has computed itself: of all that is
-in a file only a linear machine's cuts are believed, and those only for the same rows, byte for byte.
+in a file only a linear machine's cuts are believed, and those only for the same samples in the same frame.
 
 Where several ranks share a fit, the first one reads and writes. A file does not know how many there were: of exact machines
 it has the states of all samples in hash order, which is that of the ranks (data/exchange.py), one after the other.

@@ -76,7 +76,7 @@ class LinearMachine(Machine):
             return self._recall(samples), control
         checkpoint = Checkpoint.opened(self, data, thread_count(self.n_jobs), self._comm)
         count = len(data.classes)
-        states = States(self, samples, count if count > 2 else 1, self._joint and count > 2)
+        states = States(self, samples, count if count > 2 else 1, self._joint and count > 2, self._frame(data, samples))
         kept = self._comm.bcast(checkpoint.recalled(states.restored))  # the same bits on all ranks
         return self._recall(samples) if kept is None else kept, checkpoint.watched(control, states.stored)
 
@@ -220,6 +220,14 @@ class LinearMachine(Machine):
         if data.centre is not None or data.level:
             intercept = np.array([intercept_of(w, data.centre, self._scaling, data.level) for w in weights])
         return coef, np.ascontiguousarray(intercept)
+
+    def _frame(self, given: Labelled, data: Samples) -> str:
+        """What cuts depend on beside the samples, whatever their order: loss, intercept, class weights, centre, units."""
+        kind = (self.loss, self.fit_intercept, self.intercept_scaling, *self._kind(), float(data.level), data.unit)
+        digest = hashlib.blake2b(repr((kind, given.X.dtype.str)).encode())
+        for array in (given.factors, NOTHING if data.centre is None else data.centre):
+            digest.update(array.tobytes())
+        return digest.hexdigest()
 
     def _fingerprint(self, data: Samples) -> str:
         """Cuts may be reused only where all that they depend on is the same: loss, intercept, samples, targets, weights.

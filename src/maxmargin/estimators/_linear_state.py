@@ -1,7 +1,8 @@
 """Where a linear machine's run is, for a checkpoint: points in the units of the data, cuts and duals.
 
-A point is any run's start. Cuts and duals belong to the rows as they stand, and serve only where these are the same, byte
-for byte (`key`), and on as many ranks. Duals, which a rank has of its own rows alone, are kept by a single process.
+A point is any run's start. A cut, with the allowance for its rounding, is a statement about a set of samples in one frame
+(`frame`: their centre, units and class weights): it serves whoever has them, in whatever order. Duals belong to the rows as
+they stand, and serve only where these are the same, byte for byte (`key`); a rank, which has its own rows alone, keeps none.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Past(NamedTuple):
 class States:
     """Snapshots of a fit's solver (of one problem, of all classes jointly, or one per class) for a file, and back."""
 
-    def __init__(self, machine: Any, data: Any, vectors: int, joint: bool) -> None:
-        self._machine, self._data, self._joint = machine, data, joint
+    def __init__(self, machine: Any, data: Any, vectors: int, joint: bool, frame: str) -> None:
+        self._machine, self._data, self._joint, self._frame = machine, data, joint, frame
         self._rows = vectors if joint else 1  # vectors of weights per problem
         self._problems = 1 if joint else vectors
         self._alone = machine._comm.size == 1
@@ -44,7 +45,8 @@ class States:
         """Of problems not begun None."""
         every = seen if isinstance(seen, list) else [seen]
         cheap = sum(known.cuts.a.size for known in every if known is not None and known.cuts is not None) <= MOST
-        return {"key": self._key, "problems": [None if known is None else self._one(known, cheap) for known in every]}
+        problems = [None if known is None else self._one(known, cheap) for known in every]
+        return {"key": self._key, "frame": self._frame, "problems": problems}
 
     def _one(self, known: Known, cheap: bool) -> dict[str, Any]:
         duals = known.duals if self._alone else None
@@ -58,22 +60,24 @@ class States:
 
     def restored(self, state: dict[str, Any]) -> dict[int, Past]:
         same, problems = state["key"] == self._key, state["problems"]
+        framed = state.get("frame") == self._frame
         if len(problems) != self._problems:
             raise ValueError(WRONG)
-        return {k: self._made(mine, same) for k, mine in enumerate(problems) if mine is not None}
+        return {k: self._made(mine, same, framed) for k, mine in enumerate(problems) if mine is not None}
 
-    def _made(self, mine: dict[str, Any], same: bool) -> Past:
+    def _made(self, mine: dict[str, Any], same: bool, framed: bool) -> Past:
         point, cuts, duals = mine["point"], mine["cuts"], mine["duals"]
         w: FloatArray | None = None
         if point is not None:
             _require(point, (self._rows, self._data.X.shape[1] + 1))
             w = self._machine._points(point[:, :-1], point[:, -1], self._data).ravel()
+        found = _cuts(cuts) if cuts is not None and framed else None
         if not same:
-            return Past(None, w)
+            return Past(found, w)
         if duals is not None:
             _require(duals, (len(duals) // self._data.X.shape[0] * self._data.X.shape[0],))
         rounding = None if mine["rounding"] is None else max(0.0, float(mine["rounding"]))
-        return Past(None if cuts is None else _cuts(cuts), w, duals, rounding)
+        return Past(found, w, duals, rounding)
 
 
 def _cuts(parts: dict[str, Any]) -> Cuts:

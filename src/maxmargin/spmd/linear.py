@@ -66,8 +66,7 @@ callback
         As in `maxmargin.LinearSVC`, the same on all ranks but for verbose, n_jobs and callback. Rank 0 shows the progress.
         A true value of any rank's callback stops all.
     checkpoint, checkpoint_every
-        As in `maxmargin.LinearSVC`, of rank 0: any number of ranks goes on from the point, the same ranks with the same rows
-        from the cuts as well.
+        As in `maxmargin.LinearSVC`, of rank 0: any number of ranks goes on from there.
 
     Examples
     --------
