@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from ranks.exact_cases import MACHINES, Case, check, in_form, problem, shard
 from sklearn.exceptions import ConvergenceWarning
 
@@ -128,6 +131,33 @@ def test_linear_machines_go_on_from_point_and_cuts(name: str, tmp_path: Path) ->
     assert fit(2, case, X, y, checkpoint=path).objective_ == pytest.approx(whole.objective_, rel=2 * case.options["tol"])
 
 
+@given(
+    seed=st.integers(0, 2**32 - 1), n=st.integers(12, 120), written=st.integers(0, 3), read_by=st.integers(0, 3),
+    case=st.sampled_from(list(LINEAR.values())), far=st.sampled_from([0.0, 1e3, 1e6]),
+    form=st.sampled_from(["dense64", "dense32"]), free=st.booleans(), weighted=st.booleans(),
+    C=st.sampled_from([1e-3, 1.0, 100.0]), part=st.floats(0.2, 1.0),
+)  # fmt: skip
+@settings(max_examples=25, deadline=None)
+def test_bounds_that_rest_on_cuts_of_other_ranks_are_true(
+    seed: int, n: int, written: int, read_by: int, case: Case, far: float, form: str, free: bool, weighted: bool, C: float,
+    part: float,
+) -> None:  # fmt: skip
+    """No lower bound of a run that went on exceeds what another run has reached, far from zero and in float32 as well."""
+    X, y = problem(case.task, seed, n)
+    X = in_form(X + far, form)
+    weight = np.random.default_rng(seed).choice([0.1, 0.2, 0.7, 3.0], n) if weighted else None
+    more: dict[str, Any] = {"C": C, "intercept_scaling": None if free else 1.0, "max_iter": 200}
+    whole = fit(0, case, X, y, weight, **more)
+    stop = max(1, int(part * turns(whole)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.ckpt"
+        fit(written, case, X, y, weight, checkpoint=path, checkpoint_every=0, callback=until(stop), **more)
+        model = fit(read_by, case, X, y, weight, checkpoint=path, **more)
+    assert model.lower_bound_ <= whole.objective_ * (1 + 1e-11)
+    assert whole.lower_bound_ <= model.objective_ * (1 + 1e-11)
+    assert model.status_ != "converged" or model.dual_gap_ <= model.tol * model.objective_ * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("case", [Case("SVC", "two", {"C": 2.0, **SLOW}), LINEAR["ocas"]], ids=["SVC", "LinearSVC"])
 def test_a_file_of_another_fit_or_a_damaged_one_is_refused_on_all_ranks(case: Case, tmp_path: Path) -> None:
     X, y = problem("two", 1, 90)
@@ -138,18 +168,18 @@ def test_a_file_of_another_fit_or_a_damaged_one_is_refused_on_all_ranks(case: Ca
     other[80, 1] += 1.0  # the last rank's
     flipped = np.where(np.arange(90) == 85, 1 - y, y)
     weight = np.where(np.arange(90) == 3, 2.0, 1.0)
-    for given, more, words in (
+    for rows, more, words in (
         ((other, y, None), {}, "X is another"), ((X, flipped, None), {}, "y is another"),
         ((X, y, weight), {}, "sample_weight is another"), ((X, y, None), {"C": 7.0}, r"C was \d.0 and is 7.0"),
         ((X[:-1], y[:-1], None), {}, "n_samples was 90 and is 89"),
     ):  # fmt: skip
         said: list[str] = []
 
-        def work(comm: Any, given: Any = given, more: Any = more, said: list[str] = said) -> None:
+        def work(comm: Any, rows: Any = rows, more: Any = more, said: list[str] = said) -> None:
             machine = case.make(spmd, checkpoint=path, **more)
-            rows = slice(comm.rank, None, comm.size)
+            mine = slice(comm.rank, None, comm.size)
             try:
-                machine.fit(*(None if a is None else a[rows] for a in given), comm=comm)
+                machine.fit(*(None if a is None else a[mine] for a in rows), comm=comm)
             except ValueError as error:
                 said.append(str(error))
                 assert not hasattr(machine, "status_")
