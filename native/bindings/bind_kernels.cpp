@@ -2,6 +2,7 @@
 
 #include "bindings.hpp"
 #include "kernel/neighbours.hpp"
+#include "data/copies.hpp"
 #include "data/row_hash.hpp"
 #include "kernel/row_sums.hpp"
 
@@ -191,6 +192,23 @@ void bind_kernels(nb::module_& m) {
   bind_row_sums<double>(m, "RowSums64");
   m.def("row_hashes", &row_hashes, nb::arg("x"), nb::arg("label"), nb::arg("threads"),
         "A 64-bit hash of each row with its label; equal rows have equal hashes.");
+  m.def(
+      "spread",
+      [](In2<double> alpha, In2<double> unit, InOut2<double> out, In<double> weight, In<index_t> member, In<index_t> owner,
+         In<double> member_weight) {
+        const std::size_t samples = weight.shape(0), members = member.shape(0);
+        bool fits = alpha.shape(1) == samples && unit.shape(1) == samples && owner.shape(0) == members &&
+                    member_weight.shape(0) == members && alpha.shape(0) == unit.shape(0) && alpha.shape(0) == out.shape(0);
+        for (std::size_t m = 0; fits && m < members; ++m)
+          fits = std::size_t(owner(m)) < samples && std::size_t(member(m)) < out.shape(1);
+        if (!fits) throw std::invalid_argument("spread: samples, members and rows do not fit together");
+        const Copies copies{index_t(members), member.data(), owner.data(), member_weight.data()};
+        for (std::size_t r = 0; r < out.shape(0); ++r)
+          spread(copies, &alpha.data()[r * samples], &unit.data()[r * samples], weight.data(), &out.data()[r * out.shape(1)]);
+      },
+      nb::arg("alpha"), nb::arg("unit"), nb::arg("out"), nb::arg("weight"), nb::arg("member"), nb::arg("owner"),
+      nb::arg("member_weight"),
+      "out[r, row] = its share of alpha[r, sample]: a sample's copies take up to unit·weight each, the first ones first.");
   m.def("rows_equal", &rows_equal, nb::arg("x"), nb::arg("first"), nb::arg("second"),
         "Whether row first[t] equals row second[t], value by value.");
 }

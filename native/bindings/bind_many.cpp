@@ -28,17 +28,24 @@ void bind_many_of(nb::module_& m, const char* name) {
       .def(
           "__init__",
           [](Self* self, const Points<T>& points, In<index_t> row, In<index_t> end, In<index_t> first, In<index_t> second,
-             In<index_t> offset, In<double> center, In<double> lo, In<double> hi, In<double> beta, In<std::int8_t> group,
-             int groups, double tol, index_t max_rounds, index_t max_steps, bool shrinking,
+             In<index_t> offset, In<double> sign, In<double> center, In<double> upper, In<double> alpha,
+             In<std::int8_t> group, int groups, double tol, index_t max_rounds, index_t max_steps, bool shrinking,
              std::size_t cache_bytes, bool whole, int threads) {
-            ManyState state{copied(first), copied(second), copied(offset), copied(center), copied(lo), copied(hi),
-                            copied(beta), std::vector<double>(beta.shape(0), 0.0), copied(group), groups};
+            const std::size_t n = sign.shape(0);
+            if (upper.shape(0) != n || alpha.shape(0) != n) throw std::invalid_argument("Many: one sign, bound, alpha each");
+            const std::vector<double> zeros(n, 0.0);
+            ManyState state{copied(first), copied(second), copied(offset), copied(center), zeros, zeros, zeros, zeros,
+                            copied(group), groups};
+            for (std::size_t v = 0; v < n; ++v) {  // β = sign · α
+              (sign(v) > 0 ? state.hi : state.lo)[v] = sign(v) * upper(v);
+              state.beta[v] = sign(v) * alpha(v);
+            }
             check(state, end);
             new (self) Self(points, copied(row), copied(end), std::move(state),
                             ManyLimits{tol, max_rounds, max_steps, shrinking}, cache_bytes, whole, threads);
           },
           nb::keep_alive<1, 2>(), nb::arg("points"), nb::arg("row"), nb::arg("end"), nb::arg("first"), nb::arg("second"),
-          nb::arg("offset"), nb::arg("center"), nb::arg("lo"), nb::arg("hi"), nb::arg("beta"), nb::arg("group"),
+          nb::arg("offset"), nb::arg("sign"), nb::arg("center"), nb::arg("upper"), nb::arg("alpha"), nb::arg("group"),
           nb::arg("groups"), nb::arg("tol"), nb::arg("max_rounds"), nb::arg("max_steps"), nb::arg("shrinking"),
           nb::arg("cache_bytes"), nb::arg("whole"), nb::arg("threads"))
       .def(
@@ -64,29 +71,23 @@ void bind_many_of(nb::module_& m, const char* name) {
                 index_t(magnitude.shape(0)) != s.samples())
               throw std::invalid_argument("Many: targets and magnitudes do not fit the problems");
             std::vector<double> out;
+            std::size_t p = 0;
             for (const Judged& j : s.judged(targets.data(), magnitude.data())) {
+              const auto how = std::int8_t(s.progress()[p]);
+              out.insert(out.end(), {double(how), double(s.rounds()[p]), double(s.steps()[p]), double(s.rows()[p])});
               out.insert(out.end(), {j.dual, j.gap, j.violation, j.support, j.largest, j.absolute, j.square});
               for (const double* each : {j.b, j.off, j.mass}) out.insert(out.end(), each, each + groups);
+              ++p;
             }
             return to_numpy(out);
           },
           nb::arg("targets"), nb::arg("magnitude"),
-          "Per problem: dual, gap, violation, variables that are not 0, largest magnitude m, Σ|β|m, Σ(βm)²; and by group its "
-          "multiplier, what its sum misses its target by, Σ|β|. One after the other.")
+          "Per problem: how it stands (0 waiting, 1 running, 2 converged, 3 stalled, 4 out of rounds, 5 out of steps), rounds, "
+          "steps, kernel rows; dual, gap, violation, variables that are not 0, largest magnitude m, Σ|β|m, Σ(βm)²; and by "
+          "group its multiplier, what its sum misses its target by, Σ|β|. One after the other.")
       .def_prop_ro("whole", &Self::whole, "Whether all kernel values are computed beforehand.")
       .def_prop_ro("beta", [](const Self& s) { return to_numpy(s.state().beta); }, nb::rv_policy::move)
-      .def_prop_ro("f", [](const Self& s) { return to_numpy(s.state().f); }, nb::rv_policy::move)
-      .def_prop_ro("steps", [](const Self& s) { return to_numpy(s.steps()); }, nb::rv_policy::move)
-      .def_prop_ro("rounds", [](const Self& s) { return to_numpy(s.rounds()); }, nb::rv_policy::move)
-      .def_prop_ro("rows", [](const Self& s) { return to_numpy(s.rows()); }, nb::rv_policy::move)
-      .def_prop_ro(
-          "progress",
-          [](const Self& s) {
-            std::vector<std::int8_t> out;
-            for (Progress p : s.progress()) out.push_back(std::int8_t(p));
-            return to_numpy(out);
-          },
-          nb::rv_policy::move, "0 waiting, 1 running, 2 converged, 3 stalled, 4 out of rounds, 5 out of steps.");
+      .def_prop_ro("f", [](const Self& s) { return to_numpy(s.state().f); }, nb::rv_policy::move);
 }
 
 }  // namespace

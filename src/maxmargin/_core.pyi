@@ -177,6 +177,11 @@ def row_hashes(x: Matrix, label: Annotated[NDArray[numpy.float64], dict(shape=(N
     A 64-bit hash of each row with its label; equal rows have equal hashes.
     """
 
+def spread(alpha: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], unit: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], member: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], owner: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], member_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+    """
+    out[r, row] = its share of alpha[r, sample]: a sample's copies take up to unit·weight each, the first ones first.
+    """
+
 def rows_equal(x: Matrix, first: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.bool_], dict(shape=(None,))]:
     """Whether row first[t] equals row second[t], value by value."""
 
@@ -691,7 +696,7 @@ class Many32:
     Many small QPs, each of two blocks of samples, one per thread at a time.
     """
 
-    def __init__(self, points: Points32, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offset: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lo: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int, tol: float, max_rounds: int, max_steps: int, shrinking: bool, cache_bytes: int, whole: bool, threads: int) -> None: ...
+    def __init__(self, points: Points32, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offset: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sign: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int, tol: float, max_rounds: int, max_steps: int, shrinking: bool, cache_bytes: int, whole: bool, threads: int) -> None: ...
 
     def run(self, seconds: float, left: float) -> int:
         """
@@ -703,7 +708,7 @@ class Many32:
 
     def judged(self, targets: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], magnitude: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
         """
-        Per problem: dual, gap, violation, variables that are not 0, largest magnitude m, Σ|β|m, Σ(βm)²; and by group its multiplier, what its sum misses its target by, Σ|β|. One after the other.
+        Per problem: how it stands (0 waiting, 1 running, 2 converged, 3 stalled, 4 out of rounds, 5 out of steps), rounds, steps, kernel rows; dual, gap, violation, variables that are not 0, largest magnitude m, Σ|β|m, Σ(βm)²; and by group its multiplier, what its sum misses its target by, Σ|β|. One after the other.
         """
 
     @property
@@ -715,28 +720,13 @@ class Many32:
 
     @property
     def f(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
-
-    @property
-    def steps(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
-
-    @property
-    def rounds(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
-
-    @property
-    def rows(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
-
-    @property
-    def progress(self) -> Annotated[NDArray[numpy.int8], dict(shape=(None,))]:
-        """
-        0 waiting, 1 running, 2 converged, 3 stalled, 4 out of rounds, 5 out of steps.
-        """
 
 class Many64:
     """
     Many small QPs, each of two blocks of samples, one per thread at a time.
     """
 
-    def __init__(self, points: Points64, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offset: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lo: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], hi: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int, tol: float, max_rounds: int, max_steps: int, shrinking: bool, cache_bytes: int, whole: bool, threads: int) -> None: ...
+    def __init__(self, points: Points64, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offset: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sign: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int, tol: float, max_rounds: int, max_steps: int, shrinking: bool, cache_bytes: int, whole: bool, threads: int) -> None: ...
 
     def run(self, seconds: float, left: float) -> int:
         """
@@ -748,7 +738,7 @@ class Many64:
 
     def judged(self, targets: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], magnitude: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
         """
-        Per problem: dual, gap, violation, variables that are not 0, largest magnitude m, Σ|β|m, Σ(βm)²; and by group its multiplier, what its sum misses its target by, Σ|β|. One after the other.
+        Per problem: how it stands (0 waiting, 1 running, 2 converged, 3 stalled, 4 out of rounds, 5 out of steps), rounds, steps, kernel rows; dual, gap, violation, variables that are not 0, largest magnitude m, Σ|β|m, Σ(βm)²; and by group its multiplier, what its sum misses its target by, Σ|β|. One after the other.
         """
 
     @property
@@ -760,21 +750,6 @@ class Many64:
 
     @property
     def f(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
-
-    @property
-    def steps(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
-
-    @property
-    def rounds(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
-
-    @property
-    def rows(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
-
-    @property
-    def progress(self) -> Annotated[NDArray[numpy.int8], dict(shape=(None,))]:
-        """
-        0 waiting, 1 running, 2 converged, 3 stalled, 4 out of rounds, 5 out of steps.
-        """
 
 class Gram:
     """

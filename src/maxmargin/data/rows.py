@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,43 +51,10 @@ class DistinctRows:
         bound has all its copies at theirs, also where the weight of one is lost in the sum of all.
         """
         out = np.zeros((*alpha.shape[:-1], n_rows))
-        mine = alpha[..., self.owner]
-        if len(self.member) == len(self.index):
-            out[..., self.member] = mine
-            return out
-        first, last = self._ends
-        cap, total = unit[..., self.owner] * self.member_weight, unit * self.weight
-        before = self._parts_before * total[..., self.owner]
-        share = np.clip(mine - before, 0.0, cap)
-        # The copy that is neither full nor empty takes what rounding leaves over, so that the sum stays exact.
-        full = np.add.reduceat((before + cap <= mine).astype(np.int64), first, axis=-1)
-        between = np.minimum(first + full, last)
-        at = (np.arange(len(between))[:, None], between) if between.ndim == 2 else between
-        share[at] = np.clip(share[at] + (alpha - np.add.reduceat(share, first, axis=-1)), 0.0, cap[at])
-        out[..., self.member] = np.where((alpha >= total)[..., self.owner], cap, share)
+        count = out.size // max(1, n_rows)
+        each = (np.ascontiguousarray(a).reshape(count, -1) for a in (alpha, unit, out))
+        _core.spread(*each, self.weight, self.member, self.owner, self.member_weight)
         return out
-
-    @cached_property
-    def _parts_before(self) -> FloatArray:
-        """Of each member the part of its sample's weight that earlier copies have.
-
-        As parts, and starting anew with each sample: a sum over samples of very different weights would lose the small ones.
-        """
-        first, _ = self._ends
-        part = self.member_weight / self.weight[self.owner]
-        step = part.copy()
-        step[first[1:]] -= np.add.reduceat(part, first)[:-1]
-        before = np.cumsum(step) - part
-        before[first] = 0.0
-        return before
-
-    @cached_property
-    def _ends(self) -> tuple[IntArray, IntArray]:
-        """Where each sample's copies begin and end in `member`."""
-        last = np.flatnonzero(np.diff(self.owner, append=len(self.index)))
-        first = np.zeros_like(last)
-        first[1:] = last[:-1] + 1
-        return first, last
 
 
 def distinct_rows(X: Any, label: FloatArray, weight: FloatArray, *, merge: bool, threads: int) -> DistinctRows:

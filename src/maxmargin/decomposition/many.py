@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,6 @@ from maxmargin.runtime import NEVER, Deadline, Solver, Status, Turn, settled
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 SLICE = 0.03  # seconds between two looks at the clock and Ctrl-C
 # Samples of a problem up to which all kernel values are computed beforehand, each once and in large tiles. On demand a value
@@ -41,6 +41,7 @@ SLICE = 0.03  # seconds between two looks at the clock and Ctrl-C
 WHOLE = 700
 LAST_STEPS = 64  # for problems that a stopped run has not come to: enough for a rough vote, too few to be waited for
 CONVERGED, STALLED, ROUNDS, STEPS = 2, 3, 4, 5  # native/decomposition/many.hpp, Progress
+NUMBERS = 11  # that the core says of a problem before those by group
 ENDS = {CONVERGED: Status.CONVERGED, STALLED: Status.STALLED, ROUNDS: Status.MAX_ITER, STEPS: Status.STALLED}
 
 
@@ -78,14 +79,12 @@ class Many:
         )
         self.targets = np.array([qp.targets for qp in qps])
         alpha = np.concatenate([p.qp.start() if p.alpha is None else p.alpha for p in problems])
-        signed = self._sign * upper
         samples = kernel.samples
         Core: Any = _core.Many32 if samples.dtype == np.float32 else _core.Many64
         first, second = np.array([p.blocks for p in problems], np.int64).T
         self._core = Core(
-            samples.points, kernel.rows, ends, first.copy(), second.copy(), self.offset, center, np.minimum(signed, 0.0),
-            np.maximum(signed, 0.0), self._sign * alpha, group, self.targets.shape[1], self.tol,
-            max_turns if max_turns >= 0 else most, most, options.shrinking, int(options.cache_size * MB / 2),
+            samples.points, kernel.rows, ends, first.copy(), second.copy(), self.offset, self._sign, center, upper, alpha, group,
+            self.targets.shape[1], self.tol, max_turns if max_turns >= 0 else most, most, options.shrinking, int(options.cache_size * MB / 2),
             self._mostly_wanted(), min(samples.threads, len(problems)),
         )  # fmt: skip
 
@@ -107,31 +106,29 @@ class Many:
         alpha = self._sign * self._core.beta + 0.0
         return [{"alpha": alpha[begin:end]} for begin, end in pairwise(self.offset)]
 
-    def results(self, status: Status) -> tuple[list[DualResult], BoolArray]:
+    def results(self, status: Status) -> tuple[list[DualResult], list[bool]]:
         """The solutions, and of which it is not sure that they are what they seem. `status` is why the run ended."""
         core, ends, groups = self._core, self.offset.tolist(), self.targets.shape[1]
         core.finish(LAST_STEPS)
-        progress, alpha, f = core.progress, self._sign * core.beta + 0.0, core.f
+        alpha, f = self._sign * core.beta + 0.0, core.f
         magnitude = np.full(len(self.kernel.rows), self.kernel.magnitude)
-        found = core.judged(self.targets, magnitude).reshape(len(progress), -1)
-        with np.errstate(all="ignore"):  # what is not a finite number is one of the doubts
-            dual, gap, violation, support = found[:, :4].T
-            objective = dual + gap
-            sure = np.isfinite(objective) & np.isfinite(violation) & self._told(found)
-        numbers = (progress, sure, objective, gap, violation, support, core.rounds, core.steps, core.rows)
-        parts = []
-        for p, (how, fine, *values) in enumerate(zip(*(each.tolist() for each in numbers))):
-            primal, gap_p, worst, n_support, rounds, steps, rows = values
-            at = slice(ends[p], ends[p + 1])
+        found = core.judged(self.targets, magnitude).reshape(len(ends) - 1, -1)
+        multipliers = found[:, NUMBERS : NUMBERS + groups]
+        parts, unsure = [], []
+        for p, row in enumerate(found.tolist()):
+            how, rounds, steps, rows, dual, gap, violation, support, *_ = row
+            sure = isfinite(dual + gap) and isfinite(violation) and self._told(row)
+            begin, end = ends[p], ends[p + 1]
             parts.append(DualResult(
-                status=self._status(how, worst, fine, status), n_iter=rounds, objective=primal, gap=gap_p, violation=worst,
-                n_support=int(n_support), timings={"inner_steps": float(steps), "rows": float(rows)}, alpha=alpha[at],
-                multipliers=found[p, 7 : 7 + groups], f=f[at][: (at.stop - at.start) // self.halves],
+                status=self._status(how, violation, sure, status), n_iter=int(rounds), objective=dual + gap, gap=gap,
+                violation=violation, n_support=int(support), timings={"inner_steps": steps, "rows": rows},
+                alpha=alpha[begin:end], multipliers=multipliers[p], f=f[begin : begin + (end - begin) // self.halves],
                 dtype=self.kernel.dtype,
             ))  # fmt: skip
-        return parts, (progress == STALLED) | ((progress == CONVERGED) & ~sure)
+            unsure.append(how == STALLED or (how == CONVERGED and not sure))
+        return parts, unsure
 
-    def _status(self, how: int, violation: float, sure: bool, status: Status) -> Status:
+    def _status(self, how: float, violation: float, sure: bool, status: Status) -> Status:
         """Of a problem that ended in this way (`how`), in a run that ended for the reason `status`."""
         if how == CONVERGED and sure and violation <= self.tol:
             return Status.CONVERGED
@@ -141,14 +138,14 @@ class Many:
             return ended
         return status if status is not Status.CONVERGED else Status.STALLED
 
-    def _told(self, found: FloatArray) -> BoolArray:
-        """Of each problem, whether numbers are fine enough to tell: kernel values, that its violation is below tol, and
+    def _told(self, row: list[float]) -> bool:
+        """Of a problem, whether numbers are fine enough to tell: kernel values, that its violation is below tol, and
         coefficients, that their sums are what they must be."""
-        largest, absolute, square = found[:, 4:7].T
+        largest, absolute, square = row[NUMBERS - 3 : NUMBERS]
         if self.kernel.dtype == np.float64:  # the bound of decomposition/ending.py
             fine = 2 * (self.kernel.noise * largest * absolute) <= self.tol
         else:
-            fine = cancels(self.kernel.noise * largest * np.sqrt(square), self.tol)
+            fine = cancels(self.kernel.noise * largest * sqrt(square), self.tol)
         groups = self.targets.shape[1]
-        off, mass = found[:, 7 + groups : 7 + 2 * groups], found[:, 7 + 2 * groups :]
-        return np.asarray(fine & (off <= 4 * ROUNDING * mass).all(axis=1))
+        off, mass = row[NUMBERS + groups : NUMBERS + 2 * groups], row[NUMBERS + 2 * groups :]
+        return fine and all(miss <= 4 * ROUNDING * weight for miss, weight in zip(off, mass))

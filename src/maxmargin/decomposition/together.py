@@ -107,7 +107,7 @@ class Together:
         """What the small ones have come to; those that are in doubt go to the others, unless the run was stopped."""
         assert self._many is not None
         parts, unsure = self._many.results(status)
-        for p, part, doubt in zip(self._ids, parts, unsure.tolist()):
+        for p, part, doubt in zip(self._ids, parts, unsure):
             good = isfinite(part.objective) and isfinite(part.violation)
             if not doubt or (good and status is not Status.CONVERGED):
                 self._parts[p] = part

@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -241,9 +242,8 @@ class HashOrder:
 
     def of(self, chosen: Sequence[IntArray], halves: int = 1) -> Snapshots:
         """For problems on the samples `chosen`, with one variable for each of them or two."""
-        order = [np.argsort(self.rank[some]) for some in chosen]
-        counts = self.comm.allgather(np.array([[len(some) for some in order]], np.int64))
-        return Snapshots(order, halves, self.comm, np.concatenate(counts))
+        counts = self.comm.allgather(np.array([[len(some) for some in chosen]], np.int64))
+        return Snapshots(self.rank, chosen, halves, self.comm, np.concatenate(counts))
 
     def ids(self, some: IntArray) -> IntArray:
         """Numbers of samples as the file has them, ascending."""
@@ -256,16 +256,18 @@ class HashOrder:
 
 @dataclass(frozen=True)
 class Snapshots:
-    """Snapshots of several problems' solvers for a file, and back: arrays with an entry per variable, in hash order.
+    """Snapshots of several problems' solvers for a file, and back: arrays with an entry per variable, in hash order."""
 
-    order[p][i] is the sample of problem p that is the i-th in hash order, of those held here; counts[r, p] is how many
-    rank r of `comm` has.
-    """
-
-    order: list[IntArray]
+    rank: IntArray
+    chosen: Sequence[IntArray]  # samples of each problem, of those held here
     halves: int  # variables per sample
     comm: Comm
-    counts: IntArray
+    counts: IntArray  # counts[r, p]: how many of problem p's samples rank r of `comm` has
+
+    @cached_property
+    def order(self) -> list[IntArray]:
+        """order[p][i] is the sample of problem p that is the i-th in hash order. For fits that have a checkpoint."""
+        return [np.argsort(self.rank[some]) for some in self.chosen]
 
     def stored(self, seen: Sequence[dict[str, FloatArray] | None]) -> dict[str, Any]:
         """All arrays of one name in one: thousands of pairs of classes are few arrays. None: not begun.

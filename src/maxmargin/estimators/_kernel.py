@@ -122,7 +122,7 @@ class KernelMachine(Machine):
     def _about(self, setup: Setup, results: Sequence[Result]) -> dict[str, Any]:
         """Attributes that say how the fit went and what prediction needs of it."""
         return {
-            "kkt_violation_": float(np.max([r.violation for r in results])),  # NaN if one is
+            "kkt_violation_": float(np.array([r.violation for r in results]).max()),  # NaN if one is
             "fit_status_": int(any(r.status is not Status.CONVERGED for r in results)),
             "shape_fit_": (setup.n_rows, setup.X.shape[1]),
             "_fitted_kernel": setup.kernel,

@@ -85,6 +85,8 @@ def required(machine: BaseEstimator, y: Any) -> None:
 
 def row_weights(n: int, sample_weight: ArrayLike | None, comm: Comm = ALONE) -> FloatArray:
     """One float64 weight per row, 0 for those that do not count; ones when none are given."""
+    if sample_weight is None and n and comm.size == 1:
+        return np.ones(n)
     with together(comm):
         weight = _given_weights(n, sample_weight)
     if not comm.allreduce(np.array((weight > 0).any(), np.int64), "max"):
@@ -111,9 +113,13 @@ def _given_weights(n: int, sample_weight: ArrayLike | None) -> FloatArray:
     return weight
 
 
+def whole_numbers(y: NDArray[Any]) -> bool:
+    return y.dtype.kind in "biu" or (y.dtype.kind == "f" and bool((np.isfinite(y) & (np.floor(y) == y)).all()))
+
+
 def encoded_classes(y: NDArray[Any], weight: FloatArray, comm: Comm = ALONE) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """The classes of the rows that count, sorted, and the number of each row's (−1 where it is absent)."""
-    whole = y.ndim == 1 and y.dtype.kind in "biu"  # always classes: scikit-learn's look at them takes a small fit's time
+    whole = y.ndim == 1 and whole_numbers(y)  # always classes: scikit-learn's look at them takes a small fit's time
     with together(comm):
         if not whole and len(y):
             check_classification_targets(y)
@@ -128,12 +134,13 @@ def encoded_classes(y: NDArray[Any], weight: FloatArray, comm: Comm = ALONE) -> 
             f"The number of classes has to be greater than one; got {len(classes)} class: y is {classes.tolist()} throughout"
         ))
     present = comm.allreduce(np.bincount(code[weight > 0], minlength=len(classes))) > 0
-    if present.sum() < 2:
+    count = np.count_nonzero(present)
+    if count < 2:
         raise known_to_all(ValueError(
             f"Invalid input - all samples with positive weights belong to the same class, {classes[present].tolist()}: "
             "weigh one of another class positively (for NuSVC any specified nu is infeasible with one class)"
         ))
-    if not present.all():
+    if count < len(present):
         code = np.where(present, np.cumsum(present) - 1, -1)[code]
     return classes[present], code
 

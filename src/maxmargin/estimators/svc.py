@@ -114,8 +114,9 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
             chosen = np.concatenate([members[i], members[j]])
             if len(chosen) > SMALL:
                 chosen = np.sort(chosen)  # neighbours side by side: blocks of kernel values that are zero
-            y = np.where(label[chosen] == (j if len(both) == 1 else i), 1.0, -1.0)
-            weight, factor = setup.rows.weight[chosen], setup.data.factors[label[chosen]]
+            mine = label[chosen]
+            y = np.where(mine == (j if len(both) == 1 else i), 1.0, -1.0)
+            weight, factor = setup.rows.weight[chosen], setup.data.factors[mine]
             warm = last[k] if last else None
             if self._begin_from is not None:
                 warm = self._begin_from[i, j][0][setup.rows.index[chosen]]

@@ -22,6 +22,7 @@ Weights w_i enter as bounds, so an integer weight is exactly that many repeated 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import copysign, isinf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,13 +66,13 @@ class QP:
         all of them.
         """
         alpha = np.zeros(self.n_variables)
-        for g, target in enumerate(self.targets):
+        for g, target in enumerate(self.targets.tolist()):
             if target == 0:
                 continue
-            members = np.flatnonzero((self.group == g) & (self.sign == np.sign(target)))
+            members = np.flatnonzero((self.group == g) & (self.sign == copysign(1.0, target)))
             upper = self.upper[members]
-            filled = np.cumsum(upper) + over.before(upper)
-            alpha[members] = np.clip(abs(target) - (filled - upper), 0, upper)
+            filled = upper.cumsum() + over.before(upper)
+            alpha[members] = np.minimum(np.maximum(abs(target) - (filled - upper), 0.0), upper)
         return alpha
 
     def repaired(self, alpha: FloatArray, over: Sums = HERE) -> FloatArray:
@@ -117,7 +118,7 @@ def restored(
 
 def hard_margin(C: float) -> float:
     """C as a bound that numbers can be multiplied with."""
-    return HARD_MARGIN if np.isinf(C) else float(C)
+    return HARD_MARGIN if isinf(C) else float(C)
 
 
 def c_svc(y: FloatArray, upper: FloatArray, fit_intercept: bool = True) -> QP:

@@ -46,7 +46,7 @@ class Here:
     """Those of one process."""
 
     def of(self, terms: ArrayLike) -> float:
-        return float(np.sum(terms))
+        return float(np.asarray(terms).sum())
 
     def exact(self, terms: FloatArray) -> Any:
         return np.sum(terms, dtype=np.longdouble)

@@ -51,7 +51,7 @@ def total(parts: Sequence[ResultT]) -> Total[ResultT]:
         status=next((status for status in bad if status.by_user), bad[0] if bad else Status.CONVERGED),
         objective=float(sum(part.objective for part in parts)),
         gap=float(sum(part.gap for part in parts)),
-        violation=float(np.max([part.violation for part in parts])),  # NaN if one is
+        violation=float(np.array([part.violation for part in parts]).max()),  # NaN if one is
         n_support=sum(part.n_support for part in parts),
         problems=len(parts),
         timings=timings,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -71,12 +72,13 @@ def summary(result: Result) -> dict[str, float]:
 
 def table(rows: Sequence[dict[str, float]]) -> NDArray[Any]:
     """Rows as a structured array; a column that a row does not have is NaN there."""
-    names = dict.fromkeys(COLUMNS) | dict.fromkeys(name for row in rows for name in row)
-    kinds = [(name, np.int64 if name in WHOLE else np.float64) for name in names]
-    out = np.zeros(len(rows), dtype=kinds)
-    for i, row in enumerate(rows):
-        out[i] = tuple(row.get(name, np.nan) for name in names)
-    return out
+    names = tuple(dict.fromkeys([*COLUMNS, *(name for row in rows for name in row)]))
+    return np.array([tuple([row.get(name, np.nan) for name in names]) for row in rows], dtype=_kind(names))
+
+
+@lru_cache
+def _kind(names: tuple[str, ...]) -> np.dtype[Any]:
+    return np.dtype([(name, np.int64 if name in WHOLE else np.float64) for name in names])
 
 
 def stacked(traces: Sequence[NDArray[Any]], total: Result) -> NDArray[Any]:
