@@ -114,7 +114,7 @@ class Many {
   static constexpr double kForever = 1e8;  // seconds: some years, which the clock can still count
   static constexpr double kTight = 0.9;  // of tol, by the scores that SMO keeps: what rounding may add
   static constexpr index_t kSlice = 4096;  // steps between two looks at the clock: a millisecond or so
-  static constexpr index_t kLook = 512;    // steps after which variables are left out
+  static constexpr index_t kLook = 64;     // steps after which variables are left out; a look takes as long as one of them
   static constexpr index_t kRound = 200;   // steps per variable, after which f is summed anew
 
   static Clock::time_point after(double seconds) {

@@ -33,7 +33,7 @@ from maxmargin.runtime.comm import ALONE
 
 FloatArray = NDArray[np.float64]
 VERSION = version("maxmargin")
-FEW_VALUES = 10_000  # of X, whose look takes some microseconds; that of scikit-learn takes hundreds
+FEW_VALUES = 1 << 18  # of X, whose look takes tens of microseconds; that of scikit-learn takes hundreds
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 F = TypeVar("F", bound=Callable[..., Any])
 
