@@ -130,3 +130,18 @@ def test_as_much_is_left_out_as_boxes_allow(dtype, gamma):
     assert exponent.min() < -60 or gamma < 5
     left_out = (exponent < (-25 if dtype == np.float32 else -45) - 0.5).mean()
     assert samples.points.far_share(order) == pytest.approx(left_out, abs=0.002)
+
+
+def test_copies_take_up_to_their_bound_the_first_ones_first():
+    X = np.array([[1.0], [2.0], [1.0], [1.0], [3.0], [3.0]])
+    weight = np.array([1.0, 5.0, 2.0, 4.0, 1e-30, 1.0])
+    rows = distinct_rows(X, np.zeros(6), weight, merge=True, threads=1)
+    one, two, three = (int(np.flatnonzero(X[rows.index, 0] == value)[0]) for value in (1.0, 2.0, 3.0))
+    alpha, unit = np.zeros((2, 3)), np.array([[1.0] * 3, [0.5] * 3])
+    alpha[0, [one, two, three]] = 2.5, 4.0, 1.0
+    alpha[1, [one, two, three]] = 3.5, 0.0, 0.25
+    shared = rows.spread(alpha, 6, unit)
+    np.testing.assert_array_equal(shared[0], [1.0, 4.0, 1.5, 0.0, 1e-30, 1.0])  # at its bound: every copy is at its own
+    np.testing.assert_array_equal(shared[1, :4], [0.5, 0.0, 1.0, 2.0])
+    np.testing.assert_allclose(shared[1, 4:], [5e-31, 0.25])
+    np.testing.assert_array_equal(rows.spread(alpha[0], 6, unit[0]), shared[0])

@@ -53,3 +53,10 @@ def test_a_terminal_gets_a_bar(monkeypatch, capsys) -> None:
         shown.update(4)
     err = capsys.readouterr().err
     assert "\r" in err and "4/4" in err
+
+
+def test_many_pairs_are_one_line_without_what_is_not_known(capsys) -> None:
+    X = np.random.default_rng(0).normal(size=(90, 2))
+    SVC(verbose=True).fit(X, np.arange(90) % 5)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "10/10 problem" in line and "-1" not in line and "nan" not in line

@@ -32,7 +32,7 @@ from maxmargin.runtime.deadline import Deadline
 from maxmargin.runtime.interrupt import deferred_interrupt
 from maxmargin.runtime.result import Progress, Result, Status, Turn
 from maxmargin.runtime.together import agree
-from maxmargin.runtime.trace import Log
+from maxmargin.runtime.trace import WHOLE, Log
 
 ResultT = TypeVar("ResultT", bound=Result)
 ResultT_co = TypeVar("ResultT_co", bound=Result, covariant=True)
@@ -161,6 +161,11 @@ def run(solver: Solver[ResultT], control: Control) -> ResultT:
             show(row)
 
 
+def _worth_showing(name: str, value: float) -> bool:
+    """Not what the bar counts itself, nor what is not known (NaN), nor a -1 that stands for no number at all."""
+    return name not in ("iteration", "time", "done") and value == value and not (name in WHOLE and value < 0)
+
+
 @contextmanager
 def _progress(control: Control, measure: Callable[[], Progress] | None) -> Iterator[Callable[[Row | None], None]]:
     """Within: a function that shows a step, a turn or none. A bar or lines on stderr when verbose, else nothing.
@@ -175,8 +180,7 @@ def _progress(control: Control, measure: Callable[[], Progress] | None) -> Itera
 
         def show(row: Row | None) -> None:
             if row is not None:
-                shown = {k: f"{v:.4g}" for k, v in row.items() if k not in ("iteration", "time") and v == v}
-                bar.set_postfix(shown, refresh=False)
+                bar.set_postfix({k: f"{v:.4g}" for k, v in row.items() if _worth_showing(k, v)}, refresh=False)
             if measure is None:
                 bar.update(row is not None)
                 return
