@@ -83,9 +83,9 @@ class Many:
         Core: Any = _core.Many32 if samples.dtype == np.float32 else _core.Many64
         first, second = np.array([p.blocks for p in problems], np.int64).T
         self._core = Core(
-            samples.points, kernel.rows, ends, first.copy(), second.copy(), self.offset, self._sign, center, upper, alpha, group,
-            self.targets.shape[1], self.tol, max_turns if max_turns >= 0 else most, most, options.shrinking, int(options.cache_size * MB / 2),
-            self._mostly_wanted(), min(samples.threads, len(problems)),
+            samples.points, kernel.rows, ends, first.copy(), second.copy(), self.offset, self._sign, center, upper, alpha,
+            group, self.targets.shape[1], self.tol, max_turns if max_turns >= 0 else most, most, options.shrinking,
+            int(options.cache_size * MB / 2), self._mostly_wanted(), min(samples.threads, len(problems)),
         )  # fmt: skip
 
     def _mostly_wanted(self) -> bool:
