@@ -45,6 +45,7 @@ class _Files(Solver):
         if self.action == "write":
             self.write(*self.rows)
         else:
+            self.rows: Any = None  # those of the turn before: the peak of memory is that of one
             self.rows = self.read()
 
     def read(self) -> tuple[Any, Any]:

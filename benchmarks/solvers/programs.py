@@ -70,7 +70,8 @@ class Ours(_Program):
     ours = True
 
     def program(self, problem: Problem, threads: int) -> list[str]:
-        return [sys.executable, "-m", "maxmargin", "train", "--quiet", "--jobs", str(threads)]
+        features = ["--features", str(self.n_features)]  # the last of them need not occur in the text
+        return [sys.executable, "-m", "maxmargin", "train", "--quiet", "--jobs", str(threads), *features]
 
 
 class SvmTrain(_Program):
