@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,13 @@ from maxmargin.selection.table import results_table
 REPORT = (
     "best_params_", "best_index_", "best_score_", "cv_results_", "n_splits_", "search_status_", "search_trace_", "_maps",
 )  # fmt: skip
+
+
+@cache
+def _common(search: type, machine: type) -> list[str]:
+    """Parameters that a search hands on to its machines."""
+    mine = inspect.signature(search).parameters
+    return [name for name in inspect.signature(machine).parameters if name in mine]
 
 
 class EdgeWarning(UserWarning):
@@ -130,8 +138,7 @@ class Selecting(Machine):
 
     def _single(self, params: Params) -> Any:
         """The machine with one setting, not fitted."""
-        mine = self.get_params(deep=False)
-        own = {name: mine[name] for name in inspect.signature(self._machine).parameters if name in mine}
+        own = {name: getattr(self, name) for name in _common(type(self), self._machine)}
         return self._machine(**{**own, "verbose": False, "callback": None, **params})
 
     def _choose(self, board: Board, found: Found) -> None:
