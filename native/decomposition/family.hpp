@@ -24,6 +24,7 @@
 
 #include "decomposition/gram.hpp"
 #include "decomposition/inner_smo.hpp"
+#include "decomposition/kept_tile.hpp"
 #include "kernel/tile.hpp"
 
 namespace maxmargin {
@@ -85,6 +86,7 @@ class Family {
   static constexpr double kInner = 0.1;  // of the violation: how far a turn is solved
   // Variables of a turn: with 512 the tile stays in L2; where more of them are free, their tile in L3 is worth fewer turns.
   static constexpr index_t kSet = 512, kLargestSet = 1536;
+  static constexpr index_t kMostFree = 2560;  // more: steps on whole rows cost more each, but nothing is gathered and f is right
   static constexpr double kFine = 4e-6;  // of the largest score: what SMO in float cannot tell apart
   static constexpr double kBetter = 0.9;  // a violation that has not become so much smaller in kPatience turns is a stall
   static constexpr int kPatience = 100;
@@ -160,6 +162,8 @@ class Family {
       idle_ = stale_ = 0;
       least_ = kInf;
       set_.clear();
+      float_.clear(variables_, kLargestSet);
+      double_.clear(variables_, kLargestSet);
       const index_t parent = state_.parent[p];
       const auto solved = [&](index_t q) { return q >= 0 && family_.stage_[q].load() != Stage::dropped; };
       const bool known = solved(parent);
@@ -297,23 +301,35 @@ class Family {
       } else if (++stale_ > kPatience) {
         return finish(Stage::stalled);
       }
-      select();
-      read();
-      const bool whole = index_t(set_.size()) == variables_;
+      const bool whole = select();
       const double tol = whole ? 0.5 * family_.limits_.tol : std::max(0.5 * family_.limits_.tol, kInner * violation);
       double largest = 0;
-      for (double s : s_) largest = std::max(largest, std::abs(s));
-      tol < kFine * largest ? solve(double_, tol) : solve(float_, tol);
+      for (index_t v : set_) largest = std::max(largest, std::abs(score_[v] - middle(v)));
+      const bool fine = tol < kFine * largest;
+      if (whole)
+        fine ? solve_whole<double>(tol) : solve_whole<float>(tol);
+      else
+        fine ? solve(double_, tol) : solve(float_, tol);
       ++family_.turns_[problem_];
       move();
     }
 
     template <class T>
-    void solve(std::vector<T>& tile, double tol) {
-      gather(tile);
-      TileRows<T> rows{tile.data(), ld_};
+    void solve(KeptTile<T>& tile, double tol) {
+      tile.arrange(set_, family_.gram_, [&](index_t v) { return sample(v % m_); });
+      TileRows<T> rows{tile.data(), tile.ld()};
+      inner<T>(rows, tol);
+    }
+    template <class T>
+    void solve_whole(double tol) {
+      WholeRows<T> rows(family_.gram_, range_, state_.halves);
+      inner<T>(rows, tol);
+    }
+    template <class T, class Rows>
+    void inner(Rows& rows, double tol) {
+      read();
       const index_t q = index_t(set_.size());
-      InnerSmo<T> smo(rows, q, b_.data(), l_.data(), h_.data(), s_.data(), g_.data(), state_.groups);
+      InnerSmo<T, Rows> smo(rows, q, b_.data(), l_.data(), h_.data(), s_.data(), g_.data(), state_.groups);
       family_.steps_[problem_] += smo.run(tol, 200 * q).steps;
     }
 
@@ -340,8 +356,9 @@ class Family {
     }
 
     // The worst violators, half of the set or what there are of them; the free variables of the last set; other free ones; more
-    // violators. In regression both halves of a sample may be in.
-    void select() {
+    // violators. In regression both halves of a sample may be in. Where far more are free than a set may have, it is all
+    // variables: whether it is.
+    bool select() {
       rank_.clear();
       index_t freed = 0;
       for (index_t v = 0; v < variables_; ++v) {
@@ -353,6 +370,11 @@ class Family {
         const int kind = 2 * (state_.groups < 2 ? 0 : group_[v]) + (rise < fall);
         if (want > 0 || free) rank_.push_back({-want, v, free, kind});
         freed += free;
+      }
+      if (freed > kMostFree) {
+        set_.resize(variables_);
+        std::iota(set_.begin(), set_.end(), index_t(0));
+        return true;
       }
       const index_t most = std::clamp(freed + freed / 4 + kSet / 2, kSet, kLargestSet);
       last_.assign(variables_, 0);
@@ -369,6 +391,7 @@ class Family {
       set_.clear();
       for (const Rank& r : rank_) set_.push_back(r.v);
       std::sort(set_.begin(), set_.end());
+      return false;
     }
 
     // The worst `count` or so of those that want to rise and those that want to fall, of each group as many: to the front of
@@ -386,22 +409,6 @@ class Family {
         taken += some;
       }
       return taken;
-    }
-
-    template <class T>
-    void gather(std::vector<T>& tile) {
-      const index_t q = index_t(set_.size());
-      ld_ = (q + 15) / 16 * 16;
-      tile.resize(std::size_t(ld_) * std::size_t(ld_));
-      const T unit = T(family_.gram_.unit());
-      column_.resize(q);
-      for (index_t i = 0; i < q; ++i) column_[i] = std::int32_t(sample(set_[i] % m_));
-      for (index_t i = 0; i < q; ++i) {
-        const std::int32_t* from = family_.gram_.row(column_[i]);
-        T* to = tile.data() + i * ld_;
-        for (index_t j = 0; j < q; ++j) to[j] = unit * T(from[column_[j]]);
-        std::fill(to + q, to + ld_, T(0));
-      }
     }
 
     // The state of the set; scores from the middle of their group's, whose differences alone count: so float tells them apart.
@@ -489,7 +496,7 @@ class Family {
     };
     Family& family_;
     FamilyState& state_;
-    index_t problem_ = -1, like_ = -1, m_ = 0, variables_ = 0, ld_ = 0;
+    index_t problem_ = -1, like_ = -1, m_ = 0, variables_ = 0;
     int idle_ = 0, stale_ = 0;
     double least_ = 0;  // violation so far, and turns that have not bettered it
     const double *center_ = nullptr, *lo_ = nullptr, *hi_ = nullptr;
@@ -501,9 +508,8 @@ class Family {
     std::vector<std::int8_t> g_, last_;
     std::vector<Rank> rank_;
     std::vector<index_t> set_;
-    std::vector<std::int32_t> column_;
-    std::vector<float> float_;
-    std::vector<double> double_;
+    KeptTile<float> float_;
+    KeptTile<double> double_;
     std::vector<const std::int32_t*> list_, some_;
     std::vector<std::pair<index_t, double>> change_;
   };
