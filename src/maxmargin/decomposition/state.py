@@ -120,6 +120,10 @@ class State:
         """What β has gone through since f was summed: Σ |Δβ_i| m_i."""
         return self.over.of(self._path)
 
+    def came(self, path: float) -> None:
+        """What a given f had gone through before this run."""
+        self._path += path
+
     # ---- f ---------------------------------------------------------------------------------------------------------
 
     def sum_up(self) -> Generator[None, None, None]:

@@ -1,6 +1,6 @@
 """The engine of the exact kernel machines: all C and all folds of one γ on one kernel matrix (docs/selection.md).
 
-For each γ one matrix; on it, for each pair of classes, the problem on all rows for C₁ < C₂ < …, each from the last one's
+For each γ one matrix (where it does not fit, rows are computed as they are wanted: chain.py); on it, for each pair of classes, the problem on all rows for C₁ < C₂ < …, each from the last one's
 solution, and for every C its folds, each from the solution on all rows (native/decomposition/family.hpp). Every solution is
 judged here in float64. What is not sure, or stalled, is fitted again by the machine itself.
 """
@@ -21,7 +21,7 @@ from maxmargin.decomposition.ending import Point, cancels, violations
 from maxmargin.decomposition.options import DualResult
 from maxmargin.decomposition.solver import MOST_STEPS
 from maxmargin.decomposition.working_set import MB
-from maxmargin.estimators._kernel import KernelMachine
+from maxmargin.estimators._kernel import KernelMachine, Setup
 from maxmargin.estimators._prediction import dense_if_small
 from maxmargin.estimators.svc import Pair, Solution
 from maxmargin.problem.formulations import QP, InfeasibleError, intercept_and_r
@@ -29,6 +29,7 @@ from maxmargin.problem.kernels import NATIVE
 from maxmargin.problem.sums import HERE
 from maxmargin.runtime import Deadline, thread_count
 from maxmargin.selection.board import Board, Outcome
+from maxmargin.selection.chain import chain
 from maxmargin.selection.fits import Fits, turn_of
 from maxmargin.selection.grid import Params
 from maxmargin.selection.matrices import Matrices
@@ -46,13 +47,12 @@ CONVERGED, DROPPED, WAITING = 2, 5, 0  # native/decomposition/family.hpp, Stage
 
 
 def can_share(machine: Any, task: Task) -> bool:
-    """Whether this engine is for such a machine: a kernel whose matrix fits the cache, the usual inner solver, no limits."""
+    """Whether this engine is for such a machine: a kernel that is no function, the usual inner solver, no limits."""
     if not isinstance(machine, KernelMachine) or callable(machine.kernel) or machine._objects is not None:
         return False
     usual = machine.inner_solver == "smo" and machine.working_set_size is None and machine.max_iter == -1
     weighted_nu = hasattr(machine, "nu") and getattr(machine, "class_weight", None) is not None
-    n = int((task.data.weight > 0).sum())
-    return usual and not weighted_nu and 4 * n * (n + 16) <= machine.cache_size * MB
+    return usual and not weighted_nu
 
 
 @dataclass
@@ -162,10 +162,7 @@ class KernelFolds:
             gap = float(point.gap(multipliers)[0])
             dual = float(qp.center @ beta - 0.5 * coef @ f)
             violation = float(violations(len(qp.targets), point.extremes())[0])
-            m = self.matrices.magnitude(machine.gamma)
-            error = self.matrices.noise(machine.gamma) * m * m * float(np.sqrt(np.square(coef).sum()))
-            sure = bool(cancels(error, machine.tol)) and 2 * m * m * moved <= 1e-6 * machine.tol
-            good = violation <= machine.tol and sure and not point.missed()[0]
+            good = violation <= machine.tol and self._sure(machine, coef, moved) and not point.missed()[0]
         values = np.empty(0)
         if problem.fold >= 0:
             everywhere = np.full(samples.n, np.nan)
@@ -177,6 +174,14 @@ class KernelFolds:
             values = (everywhere[side.test] + intercept_and_r(multipliers[0])[0]) / scale
         proven = converged and good and bool(np.isfinite([gap, dual]).all())
         return Judged(problem, proven, dual + gap, gap, point.alpha, values)
+
+    def _sure(self, machine: Any, coef: FloatArray, moved: float) -> bool:
+        """Whether kernel values are fine enough to tell; a chain's runs have told so themselves, of β as they left it."""
+        if not self.matrices.fits:
+            return moved == 0
+        m = self.matrices.magnitude(machine.gamma)
+        error = self.matrices.noise(machine.gamma) * m * m * float(np.sqrt(np.square(coef).sum()))
+        return bool(cancels(error, machine.tol)) and 2 * m * m * moved <= 1e-6 * machine.tol
 
     # ---- scores ------------------------------------------------------------------------------------------------------
 
@@ -239,8 +244,7 @@ class _Group:
     def steps(self) -> Steps:
         engine, begun = self.engine, time.perf_counter()
         self._build()
-        gram = engine.matrices.gram(self.machines[self.cells[0]].gamma)
-        family = self._family(gram)
+        family = self._family()
         ready = (time.perf_counter() - begun) / max(1, len(self.cells) * self.board.n_folds)
         for (cell, fold), reason in self.failed.items():
             self.board.put(cell, fold, Outcome(float("nan"), f"failed: {reason}"))
@@ -305,13 +309,15 @@ class _Group:
         value = float(params.get(self.engine.path, 1.0))
         return value if np.isfinite(value) else 1e10
 
-    def _family(self, gram: Any) -> Any:
-        problems, samples = self.problems, self.engine.samples
+    def _family(self) -> Any:
+        """On one matrix, or where it does not fit with rows that are computed again."""
+        problems, samples, machine = self.problems, self.engine.samples, self.machines[self.cells[0]]
+        if not self.engine.matrices.fits:
+            return chain(problems, samples, Setup(machine, self.engine.task.data))
         qps = [p.qp for p in problems]
         signed = np.concatenate([qp.sign * qp.upper for qp in qps] or [np.empty(0)])
-        machine = self.machines[self.cells[0]]
         return _core.Family(
-            gram=gram,
+            gram=self.engine.matrices.gram(machine.gamma),
             range=np.array([samples.ranges(p.pair) for p in problems], np.int64).ravel(),
             at=np.cumsum([0, *(qp.n for qp in qps)]),
             parent=np.array([p.parent for p in problems], np.int64),

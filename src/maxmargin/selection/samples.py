@@ -53,7 +53,7 @@ class Samples:
         counts[slice(None) if fold < 0 else task.folds[fold].train] = True
         mine = np.where(counts[rows.member], rows.member_weight, 0.0)
         weight = np.bincount(rows.owner, mine, minlength=self.n).astype(np.float64)
-        test = np.empty(0, np.int64) if fold < 0 else self._sample[task.folds[fold].test]
+        test = np.empty(0, np.int64) if fold < 0 else self.sample_of(task.folds[fold].test)
         if not len(self.classes):
             return Side(weight, np.ones(1), np.zeros(1, np.int64), test)
         present = np.flatnonzero(np.bincount(self.label, weight, minlength=len(self.classes)) > 0)
@@ -76,6 +76,10 @@ class Samples:
     def chosen(self, pair: tuple[int, int]) -> IntArray:
         a, b, c, d = self.ranges(pair)
         return np.concatenate([np.arange(a, b), np.arange(c, d)])
+
+    def sample_of(self, rows: IntArray) -> IntArray:
+        """The sample that each of some rows is, −1: it does not count."""
+        return self._sample[rows]
 
     def by_row(self, values: FloatArray) -> FloatArray:
         """One value per row of X, NaN for those that do not count."""

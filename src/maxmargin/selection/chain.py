@@ -1,0 +1,237 @@
+"""Problems that begin from one another, where no whole kernel matrix fits: each is a run of the decomposition method.
+
+As native/decomposition/family.hpp, and with its interface: the solution at the last C, or on all rows, is where a problem
+begins, and for a fold there is added what the fold did at the last C. f = Kβ is known there, and follows by one pass over
+the samples whose coefficient has changed:
+
+    f = s · f(parent) + f(like) − f(unlike) + K Δ        Δ: what β is more than that;  s: 1, or the ratio of the C's
+
+It is not computed from nothing, as a fit of its own must, and the run begins near its end. f has a value for each sample, in the
+fold or not: what a fold is judged by needs no prediction. What f has gone through since it was last summed (`path`) is
+handed on as well, so that its rounding is counted as in one long run; a run that goes on in float64 sums its f anew, and so
+does one whose parents had another precision.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.decomposition.options import DualResult, Options
+from maxmargin.decomposition.solver import Decomposition
+from maxmargin.estimators._kernel import Setup
+from maxmargin.kernel_values import Source
+from maxmargin.problem.formulations import QP
+from maxmargin.problem.kernels import TooLargeError
+from maxmargin.runtime import Control, Status
+from maxmargin.runtime.run import steps
+from maxmargin.selection.samples import Samples
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+Steps = Generator[Any, None, None]
+_END = object()
+WAITING, RUNNING, CONVERGED, STALLED, DROPPED = 0, 1, 2, 3, 5  # native/decomposition/family.hpp, Stage
+
+
+@dataclass(frozen=True)
+class Link:
+    """A problem, and which ones it begins from (−1: none).
+
+    `source()` is kernel values between its samples, `order` says where in the problem each of them stands, and `extra(coef)`
+    is f of samples of other classes that it is judged by.
+    """
+
+    qp: QP
+    source: Callable[[], Source]
+    order: IntArray
+    extra: Callable[[FloatArray], FloatArray]
+    parent: int = -1
+    like: int = -1
+    unlike: int = -1
+    ratio: float = 1.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A solution in the problem's own order."""
+
+    alpha: FloatArray
+    coef: FloatArray  # β by sample
+    f: FloatArray
+    path: float
+    dtype: Any
+    upper: FloatArray
+
+
+class Chain:
+    """The problems in their order, one after the other; each on all threads."""
+
+    def __init__(self, links: Sequence[Link], options: Options) -> None:
+        self.links, self.options = links, options
+        self.stage = np.zeros(len(links), np.int8)
+        self.seconds = np.zeros(len(links))
+        self._ended: dict[int, Ended] = {}
+        self._steps: Steps | None = None
+        self._last_use = np.arange(len(links))
+        for p, link in enumerate(links):
+            for other in (link.parent, link.like, link.unlike):
+                if other >= 0:
+                    self._last_use[other] = p
+
+    def run(self, seconds: float) -> int:
+        """Go on for about so many seconds; how many problems are done."""
+        end = time.perf_counter() + seconds
+        self._forget()
+        while True:
+            if self._steps is None:
+                waiting = np.flatnonzero(self.stage == WAITING)
+                if not len(waiting):
+                    break
+                self._problem = int(waiting[0])
+                self._steps = self._solved(self._problem)
+            begun = time.perf_counter()
+            if next(self._steps, _END) is _END:
+                self._steps = None
+            now = time.perf_counter()
+            self.seconds[self._problem] += now - begun
+            if now >= end:
+                break
+        return int((self.stage >= CONVERGED).sum())
+
+    def drop(self, p: int) -> None:
+        """Leave out a problem that has not begun."""
+        if self.stage[p] == WAITING:
+            self.stage[p] = DROPPED
+
+    def solution(self, p: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """β, f of its samples, f of the extra ones."""
+        ended, link = self._ended[p], self.links[p]
+        return link.qp.sign * ended.alpha, ended.f, link.extra(ended.coef)
+
+    def _forget(self) -> None:
+        """Solutions from which nothing more begins. Whoever wanted them had them after the last call."""
+        open_ = self.stage < CONVERGED
+        first = int(open_.argmax()) if open_.any() else len(open_)
+        for p in [p for p in self._ended if self._last_use[p] < first]:
+            del self._ended[p]
+
+    # ---- one problem -------------------------------------------------------------------------------------------------
+
+    def _solved(self, p: int) -> Steps:
+        link = self.links[p]
+        self.stage[p] = RUNNING
+        qp, order = link.qp, link.order
+        halves = qp.n_variables // max(1, qp.n)
+        every = np.concatenate([h * qp.n + order for h in range(halves)])
+        mine = QP(qp.n, *(a[every] for a in (qp.sign, qp.center, qp.upper, qp.group)), qp.targets)
+        source = link.source()
+        alpha = self._begun(link)
+        f, path = self._followed(link, alpha, source)
+        yield None
+        try:
+            solver = Decomposition(
+                mine, source, self.options, alpha=None if alpha is None else alpha[every], f=None if f is None else f[order]
+            )
+            solver.state.came(path)
+            result: DualResult = yield from steps(solver, Control())
+        except TooLargeError:  # the fold's own fit will say so
+            self.stage[p] = STALLED
+            self._ended[p] = self._nothing(qp)
+            return
+        alpha, f = np.empty(qp.n_variables), np.empty(qp.n)
+        alpha[every], f[order] = result.alpha, result.f
+        coef = (qp.sign * alpha).reshape(halves, -1).sum(axis=0)
+        self._ended[p] = Ended(alpha, coef, f, solver.state.path, result.dtype, qp.upper)
+        self.stage[p] = CONVERGED if result.status is Status.CONVERGED else STALLED
+
+    @staticmethod
+    def _nothing(qp: QP) -> Ended:
+        return Ended(np.zeros(qp.n_variables), np.zeros(qp.n), np.full(qp.n, np.nan), 0.0, None, qp.upper)
+
+    def _of(self, p: int) -> Ended | None:
+        found = self._ended.get(p)
+        return found if found is not None and found.dtype is not None else None
+
+    def _beside(self, link: Link) -> tuple[Ended, Ended] | None:
+        """What a fold did at the last C, and the solution on all rows there."""
+        like, unlike = self._of(link.like), self._of(link.unlike)
+        return None if like is None or unlike is None else (like, unlike)
+
+    def _begun(self, link: Link) -> FloatArray | None:
+        """A feasible point: bounds to bounds, what is between them as it is."""
+        parent, beside, upper = self._of(link.parent), self._beside(link), link.qp.upper
+        if parent is None:
+            return None
+        alpha = np.where(parent.alpha >= parent.upper, upper, parent.alpha)
+        alpha[parent.alpha == 0] = 0.0
+        if beside is not None:
+            alpha += beside[0].alpha - beside[1].alpha
+        return link.qp.repaired(alpha)
+
+    def _followed(self, link: Link, alpha: FloatArray | None, source: Source) -> tuple[FloatArray | None, float]:
+        """f at alpha, and its path; None where that would take more than to sum it up."""
+        parent, beside = self._of(link.parent), self._beside(link)
+        if alpha is None or parent is None:
+            return None, 0.0
+        if any(e.dtype != source.dtype for e in (parent, *(beside or ()))):
+            return None, 0.0
+        qp = link.qp
+        coef = (qp.sign * alpha).reshape(-1, qp.n).sum(axis=0)
+        best, least, known, path = None, np.count_nonzero(coef), np.zeros(qp.n), 0.0
+        for s in dict.fromkeys((1.0, link.ratio)):
+            base, f, gone = s * parent.coef, s * parent.f, s * parent.path
+            if beside is not None:
+                base = base + (beside[0].coef - beside[1].coef)
+                f, gone = f + (beside[0].f - beside[1].f), gone + beside[0].path + beside[1].path
+            change = coef - base
+            change[np.abs(change) <= 1e-15 * np.abs(coef)] = 0.0
+            if (count := np.count_nonzero(change)) < least:
+                best, least, known, path = change, count, f, gone
+        if best is None:
+            return None, 0.0
+        in_source = best[link.order]
+        moved = np.flatnonzero(in_source)
+        f = known.copy()
+        if len(moved):
+            every = np.arange(qp.n)
+            for piece in source.pieces(qp.n, len(moved)):
+                f[link.order[piece]] += source.sum(every[piece], moved, in_source[moved])
+        m = source.magnitude
+        return f, path + float(np.sum(np.abs(in_source) * m))
+
+
+
+def chain(problems: Sequence[Any], samples: Samples, setup: Setup) -> Chain:
+    """Of problems as selection/kernel.py lists them; `setup` has kernel values of the same samples, in an order of its own."""
+    number = samples.sample_of(setup.rows.index)  # of each of the setup's samples
+    where = np.argsort(number)
+    whole = cache(setup.source)
+    pairs: dict[tuple[int, int], tuple[IntArray, IntArray, Callable[[], Source]]] = {}
+    for pair in dict.fromkeys(problem.pair for problem in problems):
+        a, b, c, d = samples.ranges(pair)
+        here = np.flatnonzero(((number >= a) & (number < b)) | ((number >= c) & (number < d)))
+        place = np.where(number[here] < b, number[here] - a, number[here] - c + b - a) if c >= b else number[here] - a
+        pairs[pair] = here, place, cache(partial(setup.source, here))
+
+    def link(problem: Any) -> Link:
+        here, order, source = pairs[problem.pair]
+
+        def extra(coef: FloatArray) -> FloatArray:
+            some = np.flatnonzero(coef[order])
+            if not len(problem.extra):
+                return np.empty(0)
+            return whole().sum(where[problem.extra], here[some], coef[order][some])
+
+        return Link(
+            problem.qp, source, order, extra, problem.parent, problem.like, problem.unlike, problem.ratio
+        )  # fmt: skip
+
+    return Chain([link(problem) for problem in problems], setup.options)
