@@ -57,6 +57,20 @@ void bind_part(nb::module_& m, const char* name) {
           nb::keep_alive<1, 2>(), nb::arg("points").none(), nb::arg("row"), nb::arg("center"), nb::arg("lo"),
           nb::arg("hi"), nb::arg("beta"), nb::arg("group"), nb::arg("f"), nb::arg("cache_bytes"), nb::arg("threads"), nb::arg("first") = 0,
           nb::arg("total") = -1)
+      .def(
+          "restart",
+          [](Self& s, In2<double> center, In2<double> lo, In2<double> hi, In2<double> beta, In2<std::int8_t> group,
+             In<double> f) {
+            bool fits = index_t(f.shape(0)) == s.samples_held();
+            for (const auto* a : {&center, &lo, &hi, &beta})
+              fits = fits && index_t(a->shape(0)) == s.halves() && index_t(a->shape(1)) == s.samples_held();
+            fits = fits && index_t(group.shape(0)) == s.halves() && index_t(group.shape(1)) == s.samples_held();
+            if (!fits || s.size() != s.samples_held())
+              throw std::invalid_argument("Part.restart: the state of all samples, none of which is left out");
+            s.restart(center.data(), lo.data(), hi.data(), beta.data(), group.data(), f.data());
+          },
+          nb::arg("center"), nb::arg("lo"), nb::arg("hi"), nb::arg("beta"), nb::arg("group"), nb::arg("f"),
+          "Another problem of the same samples: cached rows are kept.")
       .def_prop_ro("active", [](const Self& s) { return to_numpy(s.active()); }, nb::rv_policy::move, "Ids of the active samples.")
       .def_prop_ro(
           "f",

@@ -52,18 +52,18 @@ class Part {
     sample_.resize(n_);
     std::iota(sample_.begin(), sample_.end(), index_t(0));
     position_ = sample_;
-    const index_t m = n_ * halves;
-    center_.assign(center, center + m);
-    lo_.assign(lo, lo + m);
-    hi_.assign(hi, hi + m);
-    beta_.assign(beta, beta + m);
-    group_.assign(group, group + m);
-    f_.assign(f, f + n_);
-    for (index_t j = 0; j < n_; ++j) support_ += coef(j) != 0;
+    stand_at(center, lo, hi, beta, group, f);
     const std::size_t packing = points && !points->sparse() ? stride(n_) * points->features() * sizeof(T) : 0;
     keep_packed_ = packing > 0 && packing <= cache_bytes / 4;
     cache_ = std::make_unique<RowCache<T>>(total, 2 * n_ >= total, cache_bytes - (keep_packed_ ? packing : 0), stride(n_));
     repack();
+  }
+
+  // Another problem of the same samples, none of which has been left out: cached rows and the tile are kept.
+  void restart(const double* center, const double* lo, const double* hi, const double* beta, const std::int8_t* group,
+               const double* f) {
+    if (active_ != n_) throw std::logic_error("Part.restart: some samples have been left out");
+    stand_at(center, lo, hi, beta, group, f);
   }
 
   index_t size() const { return active_; }
@@ -285,6 +285,19 @@ class Part {
   }
 
  private:
+  // State by sample; everyone is at the position of its number.
+  void stand_at(const double* center, const double* lo, const double* hi, const double* beta, const std::int8_t* group,
+                const double* f) {
+    const index_t m = n_ * halves_;
+    center_.assign(center, center + m);
+    lo_.assign(lo, lo + m);
+    hi_.assign(hi, hi + m);
+    beta_.assign(beta, beta + m);
+    group_.assign(group, group + m);
+    f_.assign(f, f + n_);
+    support_ = 0;
+    for (index_t j = 0; j < n_; ++j) support_ += coef(j) != 0;
+  }
   // Of the positions [begin, end); and 0, or NaN if a score there is not a finite number.
   std::pair<Extremes, double> extremes(index_t begin, index_t end) const {
     const double inf = std::numeric_limits<double>::infinity();

@@ -89,7 +89,7 @@ def in_favour(p: FloatArray, winner: NDArray[Any]) -> FloatArray:
 
 
 def unseen_values(machine: Any, task: Task) -> Unseen:
-    """By pair of classes, on one kernel matrix if it fits, else fold by fold."""
+    """By pair of classes, from the solution on all rows where that can be, else fold by fold."""
     return unseen(machine, task) if can_share(machine, task) else unseen_by_fits(machine, task)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -25,8 +25,10 @@ from numpy.typing import NDArray
 
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import Decomposition
+from maxmargin.decomposition.state import State
+from maxmargin.decomposition.working_set import MB, row_bytes
 from maxmargin.estimators._kernel import Setup
-from maxmargin.kernel_values import Source
+from maxmargin.kernel_values import NativeValues, Source
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import TooLargeError
 from maxmargin.runtime import Control, Status
@@ -36,6 +38,7 @@ from maxmargin.selection.samples import Samples
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+KEPT = 0.3  # of all rows must fit for rows to be kept from run to run; where fewer do, leaving samples out is worth more
 Steps = Generator[Any, None, None]
 _END = object()
 WAITING, RUNNING, CONVERGED, STALLED, DROPPED = 0, 1, 2, 3, 5  # native/decomposition/family.hpp, Stage
@@ -69,6 +72,15 @@ class Ended:
     path: float
     dtype: Any
     upper: FloatArray
+
+
+@dataclass(frozen=True)
+class Known:
+    """f of coefficients, how these must still change, and what f has gone through."""
+
+    f: FloatArray
+    change: FloatArray
+    path: float
 
 
 class Chain:
@@ -134,13 +146,15 @@ class Chain:
         mine = QP(qp.n, *(a[every] for a in (qp.sign, qp.center, qp.upper, qp.group)), qp.targets)
         source = link.source()
         alpha = self._begun(link)
-        f, path = self._followed(link, alpha, source)
+        known = self._known(link, alpha, source.dtype)
         yield None
         try:
             solver = Decomposition(
-                mine, source, self.options, alpha=None if alpha is None else alpha[every], f=None if f is None else f[order]
-            )
-            solver.state.came(path)
+                mine, source, self.options,
+                alpha=None if alpha is None else alpha[every], f=None if known is None else known.f[order],
+            )  # fmt: skip
+            if known is not None:
+                yield from _follow(solver.state, known.change[order], known.path)
             result: DualResult = yield from steps(solver, Control())
         except TooLargeError:  # the fold's own fit will say so
             self.stage[p] = STALLED
@@ -176,37 +190,65 @@ class Chain:
             alpha += beside[0].alpha - beside[1].alpha
         return link.qp.repaired(alpha)
 
-    def _followed(self, link: Link, alpha: FloatArray | None, source: Source) -> tuple[FloatArray | None, float]:
-        """f at alpha, and its path; None where that would take more than to sum it up."""
+    def _known(self, link: Link, alpha: FloatArray | None, dtype: Any) -> Known | None:
+        """Of f at alpha; None where what is missing is as much as there is to sum up."""
         parent, beside = self._of(link.parent), self._beside(link)
-        if alpha is None or parent is None:
-            return None, 0.0
-        if any(e.dtype != source.dtype for e in (parent, *(beside or ()))):
-            return None, 0.0
-        qp = link.qp
-        coef = (qp.sign * alpha).reshape(-1, qp.n).sum(axis=0)
-        best, least, known, path = None, np.count_nonzero(coef), np.zeros(qp.n), 0.0
+        if alpha is None or parent is None or any(e.dtype != dtype for e in (parent, *(beside or ()))):
+            return None
+        coef = (link.qp.sign * alpha).reshape(-1, link.qp.n).sum(axis=0)
+        best, least = None, np.count_nonzero(coef)
         for s in dict.fromkeys((1.0, link.ratio)):
-            base, f, gone = s * parent.coef, s * parent.f, s * parent.path
+            base, f, path = s * parent.coef, s * parent.f, s * parent.path
             if beside is not None:
-                base = base + (beside[0].coef - beside[1].coef)
-                f, gone = f + (beside[0].f - beside[1].f), gone + beside[0].path + beside[1].path
+                base += beside[0].coef - beside[1].coef
+                f += beside[0].f - beside[1].f
+                path += beside[0].path + beside[1].path
             change = coef - base
             change[np.abs(change) <= 1e-15 * np.abs(coef)] = 0.0
             if (count := np.count_nonzero(change)) < least:
-                best, least, known, path = change, count, f, gone
-        if best is None:
-            return None, 0.0
-        in_source = best[link.order]
-        moved = np.flatnonzero(in_source)
-        f = known.copy()
-        if len(moved):
-            every = np.arange(qp.n)
-            for piece in source.pieces(qp.n, len(moved)):
-                f[link.order[piece]] += source.sum(every[piece], moved, in_source[moved])
-        m = source.magnitude
-        return f, path + float(np.sum(np.abs(in_source) * m))
+                best, least = Known(f, change, path), count
+        return best
 
+
+def _follow(state: State, change: FloatArray, path: float) -> Steps:
+    """f of a run that is about to begin follows the change of its coefficients."""
+    moved = np.flatnonzero(change)
+    source: Any = state.kernel
+    if isinstance(source, KeptValues):
+        source.update(state.part, moved, change[moved])
+    elif len(moved):
+        every = np.arange(state.qp.n)
+        for piece in source.pieces(state.qp.n, len(moved)):
+            state.part.add(every[piece], source.sum(every[piece], moved, change[moved]))
+            yield None
+    state.came(path + float(np.sum(np.abs(change) * source.magnitude)))
+
+
+class KeptValues(NativeValues):
+    """Kernel values for one run after the other, which find the rows that the runs before have computed.
+
+    Nobody is left out of a run (no shrinking), so that all rows have all columns.
+    """
+
+    _part: Any = None
+
+    def part(self, center: Any, lo: Any, hi: Any, beta: Any, group: Any, f: Any, cache_bytes: float) -> Any:
+        if self._part is None:
+            self._part = super().part(center, lo, hi, beta, group, f, cache_bytes)
+        else:
+            self._part.restart(center, lo, hi, beta, group, f)
+        return self._part
+
+    @classmethod
+    def of(cls, values: Source, room: float) -> Source:
+        """`values`, with rows that are kept where many of them fit into `room` bytes."""
+        if type(values) is not NativeValues or values.samples.cheap(values.rows):
+            return values
+        most = room / row_bytes(values.total, values.dtype.itemsize)
+        return cls(values.samples, values.rows) if most >= KEPT * values.total else values
+
+    def wider(self) -> NativeValues | None:
+        return None if self.dtype == np.float64 else NativeValues(self.samples.wider(), self.rows)
 
 
 def chain(problems: Sequence[Any], samples: Samples, setup: Setup) -> Chain:
@@ -219,7 +261,7 @@ def chain(problems: Sequence[Any], samples: Samples, setup: Setup) -> Chain:
         a, b, c, d = samples.ranges(pair)
         here = np.flatnonzero(((number >= a) & (number < b)) | ((number >= c) & (number < d)))
         place = np.where(number[here] < b, number[here] - a, number[here] - c + b - a) if c >= b else number[here] - a
-        pairs[pair] = here, place, cache(partial(setup.source, here))
+        pairs[pair] = here, place, cache(partial(_kept, setup, here))
 
     def link(problem: Any) -> Link:
         here, order, source = pairs[problem.pair]
@@ -234,4 +276,10 @@ def chain(problems: Sequence[Any], samples: Samples, setup: Setup) -> Chain:
             problem.qp, source, order, extra, problem.parent, problem.like, problem.unlike, problem.ratio
         )  # fmt: skip
 
-    return Chain([link(problem) for problem in problems], setup.options)
+    kept = all(isinstance(source(), KeptValues) for *_, source in pairs.values())
+    options = replace(setup.options, shrinking=setup.options.shrinking and not kept)
+    return Chain([link(problem) for problem in problems], options)
+
+
+def _kept(setup: Setup, chosen: IntArray) -> Source:
+    return KeptValues.of(setup.source(chosen), setup.options.cache_size * MB)

@@ -1,8 +1,7 @@
 """Decision values of rows by machines that have not seen them, each fold begun from the solution on all rows.
 
-The building block of probabilities (calibration.py). Where a kernel matrix fits the cache, all folds are solved on it side
-by side (kernel.py), and no prediction is needed: f = Kβ is kept for the rows that a fold leaves out. Other machines are
-fitted fold by fold.
+The building block of probabilities (calibration.py). Folds of a kernel machine begin from one another (chain.py), and no
+prediction is needed: f = Kβ is kept for the rows that a fold leaves out. Other machines are fitted fold by fold.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._probability import by_pair
 from maxmargin.estimators.multiclass import ovr_decision
 from maxmargin.problem.kernels import resolve_gamma
-from maxmargin.runtime import NEVER, Deadline
+from maxmargin.runtime import NEVER
 from maxmargin.selection.board import Board
 from maxmargin.selection.fits import Fits
 from maxmargin.selection.folds import folds_of
@@ -92,8 +91,8 @@ def cross_val_decisions(
     return found.values[:, 0] if found.values.shape[1] == 1 else found.values
 
 
-def unseen(machine: Any, task: Task, deadline: Deadline = NEVER) -> Unseen:
-    """Values by pair of classes of a kernel machine that `can_share` its matrix."""
+def unseen(machine: Any, task: Task) -> Unseen:
+    """Values by pair of classes of a kernel machine whose folds `can_share`."""
     board = Board(len(task.folds))
     board.add([{}])
     rows = np.flatnonzero(task.data.weight > 0)
@@ -103,8 +102,9 @@ def unseen(machine: Any, task: Task, deadline: Deadline = NEVER) -> Unseen:
         return clone(machine).set_params(**params, gamma=gamma, verbose=False, callback=None)
 
     engine = KernelFolds(task, single, Scoring(machine, _nothing), path="")
+    engine.matrices.fits = False  # for one setting: it wants the rows of its support vectors, and seldom all others
     engine.decisions = {}
-    for _ in engine.solve(board, [0], deadline):
+    for _ in engine.solve(board, [0], NEVER):
         pass
     n_classes = len(task.data.classes)
     values = np.full((task.data.X.shape[0], max(1, n_classes * (n_classes - 1) // 2)), np.nan)
