@@ -7,8 +7,8 @@
 // that a fold leaves out), the rest stays, and the sums are restored. For a fold there is added what its rows did at the last C:
 // the solution there (`like`) less that on all rows (`unlike`). f follows from theirs by the rows of what else changed.
 //
-// A problem is solved by decomposition on one thread: the worst violators and the free variables, their tile
-// gathered from the matrix, SMO on it, and f moved by the rows of what moved: in double, so that what is tested is f itself and
+// A problem is solved by decomposition on one thread: the worst violators and the free variables (set_choice.hpp), their tile
+// gathered from the matrix (kept_tile.hpp), SMO on it, and f moved by the rows of what moved: in double, so that what is tested is f itself and
 // not what float has made of it. Problems are handed out in their order to the threads that come, those whose parent is done.
 //
 // f is kept for all samples of the problem's two ranges (classes), those that a fold leaves out among them: theirs are the
@@ -22,33 +22,15 @@
 #include <mutex>
 #include <numeric>
 
+#include "decomposition/family_state.hpp"
 #include "decomposition/gram.hpp"
 #include "decomposition/inner_smo.hpp"
 #include "decomposition/kept_tile.hpp"
+#include "decomposition/restored.hpp"
+#include "decomposition/set_choice.hpp"
 #include "kernel/tile.hpp"
 
 namespace maxmargin {
-
-// As in many.hpp; dropped: nobody wants it any more.
-enum class Stage : std::int8_t { waiting, running, converged, stalled, steps, dropped };
-
-// Problem p has samples range[4p] … range[4p + 1] and range[4p + 2] … range[4p + 3], positions at[p] … at[p + 1] of f, and
-// variables halves · at[p] … of the other arrays: all of the first half, then all of the second.
-struct FamilyState {
-  std::vector<index_t> range, at, parent;  // parent < p, or −1: from nothing
-  std::vector<index_t> like, unlike;       // whose difference is added to the parent's, or −1
-  std::vector<double> ratio;               // of its bounds to its parent's
-  std::vector<double> center, lo, hi, beta, target, f;  // target: groups per problem
-  std::vector<std::int8_t> group;
-  std::vector<index_t> extra_at, extra;  // samples of other classes whose f is wanted
-  std::vector<double> extra_f;
-  int groups, halves;
-};
-
-struct FamilyLimits {
-  double tol;
-  index_t steps;  // per problem
-};
 
 class Family {
  public:
@@ -84,13 +66,9 @@ class Family {
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr double kInner = 0.1;  // of the violation: how far a turn is solved
-  // Variables of a turn: with 512 the tile stays in L2; where more of them are free, their tile in L3 is worth fewer turns.
-  static constexpr index_t kSet = 512, kLargestSet = 1536;
-  static constexpr index_t kMostFree = 2560;  // more: steps on whole rows cost more each, but nothing is gathered and f is right
   static constexpr double kFine = 4e-6;  // of the largest score: what SMO in float cannot tell apart
   static constexpr double kBetter = 0.9;  // a violation that has not become so much smaller in kPatience turns is a stall
   static constexpr int kPatience = 100;
-  static constexpr double kRounding = 4 * std::numeric_limits<double>::epsilon();
 
   index_t size(index_t p) const { return state_.at[p + 1] - state_.at[p]; }
   bool late() const { return Clock::now() >= end_; }
@@ -162,14 +140,17 @@ class Family {
       idle_ = stale_ = 0;
       least_ = kInf;
       set_.clear();
-      float_.clear(variables_, kLargestSet);
-      double_.clear(variables_, kLargestSet);
+      float_.clear(variables_, SetChoice::kLargest);
+      double_.clear(variables_, SetChoice::kLargest);
       const index_t parent = state_.parent[p];
       const auto solved = [&](index_t q) { return q >= 0 && family_.stage_[q].load() != Stage::dropped; };
       const bool known = solved(parent);
       like_ = solved(state_.like[p]) && solved(state_.unlike[p]) ? state_.like[p] : -1;
       if (known) inherit(parent);
-      for (int g = 0; g < state_.groups; ++g) restore(g, state_.target[p * state_.groups + g]);
+      for (int g = 0; g < state_.groups; ++g) {
+        const auto mine = [&](index_t v) { return state_.groups < 2 || group_[v] == g; };
+        restore(beta_, lo_, hi_, variables_, mine, state_.target[p * state_.groups + g]);
+      }
       known ? follow(parent) : sum_up();
     }
 
@@ -185,42 +166,6 @@ class Family {
       }
     }
     const double* of(index_t p) const { return &state_.beta[state_.at[p] * state_.halves]; }
-
-    // Σ β of a group to its target: variables between their bounds give first, in proportion to their distance from the
-    // nearer one, then in proportion to their room; then those at a bound, one after the other (problem/formulations.py).
-    void restore(int g, double target) {
-      for (int pass = 0; pass < 8; ++pass) {
-        long double sum = 0, size = 0;
-        double shy = 0, inside = 0;
-        const auto mine = [&](index_t v) { return state_.groups < 2 || group_[v] == g; };
-        for (index_t v = 0; v < variables_; ++v)
-          if (mine(v)) sum += beta_[v], size += std::abs(beta_[v]);
-        const double excess = double(sum - (long double)(target));
-        if (std::abs(excess) <= kRounding * double(size)) return;
-        const auto room = [&](index_t v) { return excess > 0 ? beta_[v] - lo_[v] : hi_[v] - beta_[v]; };
-        const auto free = [&](index_t v) { return beta_[v] > lo_[v] && beta_[v] < hi_[v]; };
-        const auto near = [&](index_t v) { return std::min(beta_[v] - lo_[v], hi_[v] - beta_[v]); };
-        for (index_t v = 0; v < variables_; ++v)
-          if (mine(v) && free(v)) shy += near(v), inside += room(v);
-        double left = std::abs(excess);
-        const bool gently = shy >= left, enough = inside >= left;
-        const double by = excess > 0 ? -1.0 : 1.0;
-        for (index_t v = 0; v < variables_; ++v) {
-          if (!mine(v) || !free(v)) continue;
-          const double share = gently ? near(v) * (left / shy) : enough ? room(v) * (left / inside) : room(v);
-          next(v, by * share);
-        }
-        if (enough || gently) continue;
-        left -= inside;
-        for (index_t v = 0; v < variables_ && left > 0; ++v) {
-          if (!mine(v) || !(room(v) > 0)) continue;
-          const double share = std::min(left, room(v));
-          left -= share;
-          next(v, by * share);
-        }
-      }
-    }
-    void next(index_t v, double step) { beta_[v] = std::clamp(beta_[v] + step, lo_[v], hi_[v]); }
 
     double coef(const double* b, index_t p) const { return state_.halves == 2 ? b[p] + b[p + m_] : b[p]; }
 
@@ -355,60 +300,16 @@ class Family {
       return worst;
     }
 
-    // The worst violators, half of the set or what there are of them; the free variables of the last set; other free ones; more
-    // violators. In regression both halves of a sample may be in. Where far more are free than a set may have, it is all
-    // variables: whether it is.
+    // Whether the set is all variables.
     bool select() {
-      rank_.clear();
-      index_t freed = 0;
+      choice_.begin();
       for (index_t v = 0; v < variables_; ++v) {
         if (lo_[v] == hi_[v]) continue;
         const bool up = beta_[v] < hi_[v], low = beta_[v] > lo_[v];
         const double rise = up ? score_[v] - middle(v) : -kInf, fall = low ? middle(v) - score_[v] : -kInf;
-        const double want = std::max(rise, fall);
-        const bool free = up && low;
-        const int kind = 2 * (state_.groups < 2 ? 0 : group_[v]) + (rise < fall);
-        if (want > 0 || free) rank_.push_back({-want, v, free, kind});
-        freed += free;
+        choice_.offer(v, rise, fall, state_.groups < 2 ? 0 : group_[v]);
       }
-      if (freed > kMostFree) {
-        set_.resize(variables_);
-        std::iota(set_.begin(), set_.end(), index_t(0));
-        return true;
-      }
-      const index_t most = std::clamp(freed + freed / 4 + kSet / 2, kSet, kLargestSet);
-      last_.assign(variables_, 0);
-      for (index_t v : set_) last_[v] = 1;
-      if (index_t(rank_.size()) > most) {
-        const index_t fresh = worst(most / 2);
-        const auto keep = [&](const Rank& r) { return r.free ? (last_[r.v] ? 0 : 1) : (last_[r.v] ? 2 : 3); };
-        std::nth_element(rank_.begin() + fresh, rank_.begin() + most, rank_.end(), [&](const Rank& a, const Rank& b) {
-          const int x = keep(a), y = keep(b);
-          return x != y ? x < y : a.want != b.want ? a.want < b.want : a.v < b.v;
-        });
-        rank_.resize(most);
-      }
-      set_.clear();
-      for (const Rank& r : rank_) set_.push_back(r.v);
-      std::sort(set_.begin(), set_.end());
-      return false;
-    }
-
-    // The worst `count` or so of those that want to rise and those that want to fall, of each group as many: to the front of
-    // rank_; how many. (Samples stand class by class: the worst of all might want the same, and none could move.)
-    index_t worst(index_t count) {
-      const auto before = [](const Rank& a, const Rank& b) { return a.want != b.want ? a.want < b.want : a.v < b.v; };
-      index_t kinds = 0, taken = 0;
-      for (int k = 0; k < 4; ++k)
-        kinds += std::any_of(rank_.begin(), rank_.end(), [&](const Rank& r) { return r.kind == k; });
-      for (int k = 0; k < 4; ++k) {
-        const auto from = rank_.begin() + taken;
-        const auto end = std::partition(from, rank_.end(), [&](const Rank& r) { return r.kind == k; });
-        const index_t some = std::min<index_t>(end - from, count / std::max<index_t>(1, kinds));
-        std::nth_element(from, from + some, end, before);
-        taken += some;
-      }
-      return taken;
+      return choice_.choose(variables_, set_);
     }
 
     // The state of the set; scores from the middle of their group's, whose differences alone count: so float tells them apart.
@@ -488,12 +389,6 @@ class Family {
     }
 
     static constexpr double kInf = std::numeric_limits<double>::infinity();
-    struct Rank {
-      double want;
-      index_t v;
-      bool free;
-      int kind;  // of which group, and whether it wants to fall
-    };
     Family& family_;
     FamilyState& state_;
     index_t problem_ = -1, like_ = -1, m_ = 0, variables_ = 0;
@@ -505,8 +400,8 @@ class Family {
     const index_t* range_ = nullptr;
     double top_[2], bottom_[2];
     std::vector<double> score_, b_, l_, h_, s_, before_, weight_, everyone_;
-    std::vector<std::int8_t> g_, last_;
-    std::vector<Rank> rank_;
+    std::vector<std::int8_t> g_;
+    SetChoice choice_;
     std::vector<index_t> set_;
     KeptTile<float> float_;
     KeptTile<double> double_;

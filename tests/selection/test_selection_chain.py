@@ -101,7 +101,8 @@ def test_regression(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = data("numbers", 150)
     options = {"tol": 1e-6, "n_jobs": 1}
     axes: dict[str, Any] = {"Cs": [0.5, 5.0], "gammas": [0.05], "epsilons": [0.0, 0.2]}
-    search = searched(SVRCV(**axes, cv=KFold(3), scoring=plain, cache_size=small_room(150, 30), **options), X, y, monkeypatch)
+    search = SVRCV(**axes, cv=KFold(3), scoring=plain, cache_size=small_room(150, 30), **options)
+    searched(search, X, y, monkeypatch)
     check(search, SVR(**options), X, y, list(KFold(3).split(X)))
 
 
@@ -165,4 +166,5 @@ def test_decisions_are_those_of_machines_of_their_own() -> None:
     machine = SVC(C=3.0, gamma=0.05, tol=1e-6, decision_function_shape="ovo")
     values = cross_val_decisions(machine, X, y, cv=4)
     for train, test in StratifiedKFold(4).split(X, y):
-        np.testing.assert_allclose(values[test], clone(machine).fit(X[train], y[train]).decision_function(X[test]), atol=1e-4)
+        alone = clone(machine).fit(X[train], y[train])
+        np.testing.assert_allclose(values[test], alone.decision_function(X[test]), atol=1e-4)

@@ -6,8 +6,8 @@ the samples whose coefficient has changed:
 
     f = s · f(parent) + f(like) − f(unlike) + K Δ        Δ: what β is more than that;  s: 1, or the ratio of the C's
 
-It is not computed from nothing, as a fit of its own must, and the run begins near its end. f has a value for each sample, in the
-fold or not: what a fold is judged by needs no prediction. What f has gone through since it was last summed (`path`) is
+It is not computed from nothing, as a fit of its own must, and the run begins near its end. f has a value for each sample,
+in the fold or not: what a fold is judged by needs no prediction. What f has gone through since it was last summed (`path`) is
 handed on as well, so that its rounding is counted as in one long run; a run that goes on in float64 sums its f anew, and so
 does one whose parents had another precision.
 """
@@ -143,7 +143,7 @@ class Chain:
         qp, order = link.qp, link.order
         halves = qp.n_variables // max(1, qp.n)
         every = np.concatenate([h * qp.n + order for h in range(halves)])
-        mine = QP(qp.n, *(a[every] for a in (qp.sign, qp.center, qp.upper, qp.group)), qp.targets)
+        mine = QP(qp.n, qp.sign[every], qp.center[every], qp.upper[every], qp.group[every], qp.targets)
         source = link.source()
         alpha = self._begun(link)
         known = self._known(link, alpha, source.dtype)
@@ -252,7 +252,7 @@ class KeptValues(NativeValues):
 
 
 def chain(problems: Sequence[Any], samples: Samples, setup: Setup) -> Chain:
-    """Of problems as selection/kernel.py lists them; `setup` has kernel values of the same samples, in an order of its own."""
+    """Of problems as selection/kernel.py lists them; `setup` has kernel values of the same samples, in its own order."""
     number = samples.sample_of(setup.rows.index)  # of each of the setup's samples
     where = np.argsort(number)
     whole = cache(setup.source)

@@ -1,8 +1,8 @@
 """The engine of the exact kernel machines: all C and all folds of one γ on one kernel matrix (docs/selection.md).
 
-For each γ one matrix (where it does not fit, rows are computed as they are wanted: chain.py); on it, for each pair of classes, the problem on all rows for C₁ < C₂ < …, each from the last one's
-solution, and for every C its folds, each from the solution on all rows (native/decomposition/family.hpp). Every solution is
-judged here in float64. What is not sure, or stalled, is fitted again by the machine itself.
+For each γ one matrix; on it, for each pair of classes, the problem on all rows for C₁ < C₂ < …, each from the last one's
+solution, and for every C its folds, each from the solution on all rows (native/decomposition/family.hpp; where no matrix
+fits, chain.py). Every solution is judged here in float64. What is not sure, or stalled, is fitted again by the machine itself.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ class _Group:
         self.dropped: set[int] = set()
 
     def steps(self) -> Steps:
-        engine, begun = self.engine, time.perf_counter()
+        begun = time.perf_counter()
         self._build()
         family = self._family()
         ready = (time.perf_counter() - begun) / max(1, len(self.cells) * self.board.n_folds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,7 @@ REPORT = (
 
 
 @cache
-def _common(search: type, machine: type) -> list[str]:
+def _common(search: Any, machine: Any) -> list[str]:
     """Parameters that a search hands on to its machines."""
     mine = inspect.signature(search).parameters
     return [name for name in inspect.signature(machine).parameters if name in mine]
@@ -138,7 +138,7 @@ class Selecting(Machine):
 
     def _single(self, params: Params) -> Any:
         """The machine with one setting, not fitted."""
-        own = {name: getattr(self, name) for name in _common(type(self), self._machine)}
+        own = {name: getattr(self, name) for name in _common(cast(Any, type(self)), self._machine)}
         return self._machine(**{**own, "verbose": False, "callback": None, **params})
 
     def _choose(self, board: Board, found: Found) -> None:

@@ -116,7 +116,8 @@ def _known_class(machine: type) -> type:
 
 
 def known(machine: Any, X: Any, values: FloatArray, make: Callable[[], Any], **attributes: Any) -> Any:
-    """A machine with the parameters of `machine`, which is not fitted, whose decision values for X (this very object) are `values`.
+    """A machine with the parameters of `machine`, which is not fitted; its decision values for X (this very object) are
+    `values`.
 
     `make()` returns the fitted machine, and is called if more of it is wanted; `attributes` are fitted ones (classes_).
     """
