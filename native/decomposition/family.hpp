@@ -9,7 +9,7 @@
 //
 // A problem is solved by decomposition on one thread: the worst violators and the free variables (set_choice.hpp), their tile
 // gathered from the matrix (kept_tile.hpp), SMO on it, and f moved by the rows of what moved: in double, so that what is tested is f itself and
-// not what float has made of it. Problems are handed out in their order to the threads that come, those whose parent is done.
+// not what float has made of it. Problems are handed out in their order to the threads that come, those that can begin.
 //
 // f is kept for all samples of the problem's two ranges (classes), those that a fold leaves out among them: theirs are the
 // decision values of a machine that has not seen them. For samples of other classes (`extra`) it is summed at the end.
@@ -78,14 +78,17 @@ class Family {
     std::lock_guard<std::mutex> hold(lock_);
     return first_ < problems();
   }
-  // The first problem that waits and whose parent is done; −1: none now.
+  // The first problem that waits and can begin; −1: none now.
   index_t take() {
     std::lock_guard<std::mutex> hold(lock_);
     while (first_ < problems() && stage_[first_].load() != Stage::waiting) ++first_;
     for (index_t p = first_; p < problems(); ++p) {
       if (stage_[p].load() != Stage::waiting) continue;
-      const index_t parent = state_.parent[p];
-      if (parent >= 0 && !over(stage_[parent].load(std::memory_order_acquire))) continue;
+      // All that it begins from: of one that is under way, β and f do not belong together.
+      bool ready = true;
+      for (index_t q : {state_.parent[p], state_.like[p], state_.unlike[p]})
+        ready = ready && (q < 0 || over(stage_[q].load(std::memory_order_acquire)));
+      if (!ready) continue;
       const index_t like = state_.like[p];
       if (like >= 0 && !over(stage_[like].load(std::memory_order_acquire))) continue;
       stage_[p].store(Stage::running);

@@ -215,3 +215,15 @@ def test_larger_than_a_working_set_and_nothing_falls_back(search: Any, monkeypat
 
 def _never(*args: Any) -> None:
     raise AssertionError("a fold was not solved on the matrix")
+
+
+def test_threads_change_nothing() -> None:
+    """A problem waits for all that it begins from: what it is given does not depend on who was quicker."""
+    X, y = data("two", 700)
+    tables = [
+        fitted(SVCCV(Cs=CS, gammas=[1.0], cv=5, scoring=_plain, n_jobs=n_jobs, refit=False), X, y).cv_results_
+        for n_jobs in (1, 2, 2, 3)
+    ]
+    for k in range(5):
+        for table in tables[1:]:
+            np.testing.assert_array_equal(table[f"split{k}_objective"], tables[0][f"split{k}_objective"])

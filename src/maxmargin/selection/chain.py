@@ -7,9 +7,9 @@ the samples whose coefficient has changed:
     f = s · f(parent) + f(like) − f(unlike) + K Δ        Δ: what β is more than that;  s: 1, or the ratio of the C's
 
 It is not computed from nothing, as a fit of its own must, and the run begins near its end. f has a value for each sample,
-in the fold or not: what a fold is judged by needs no prediction. What f has gone through since it was last summed (`path`) is
-handed on as well, so that its rounding is counted as in one long run; a run that goes on in float64 sums its f anew, and so
-does one whose parents had another precision.
+in the fold or not: what a fold is judged by needs no prediction. What f has gone through since it was last summed (`path`)
+is handed on as well, so that its rounding is counted as in one long run; a run that goes on in float64 sums its f anew, and
+so does one whose parents had another precision.
 """
 
 from __future__ import annotations

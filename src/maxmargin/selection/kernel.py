@@ -2,7 +2,8 @@
 
 For each γ one matrix; on it, for each pair of classes, the problem on all rows for C₁ < C₂ < …, each from the last one's
 solution, and for every C its folds, each from the solution on all rows (native/decomposition/family.hpp; where no matrix
-fits, chain.py). Every solution is judged here in float64. What is not sure, or stalled, is fitted again by the machine itself.
+fits, chain.py). Every solution is judged here in float64. What is not sure, or stalled, is fitted again by the machine
+itself.
 """
 
 from __future__ import annotations
