@@ -145,3 +145,9 @@ def test_copies_take_up_to_their_bound_the_first_ones_first():
     np.testing.assert_array_equal(shared[1, :4], [0.5, 0.0, 1.0, 2.0])
     np.testing.assert_allclose(shared[1, 4:], [5e-31, 0.25])
     np.testing.assert_array_equal(rows.spread(alpha[0], 6, unit[0]), shared[0])
+
+
+def test_a_rank_may_have_no_samples():
+    none = distinct_rows(np.zeros((0, 2)), np.zeros(0), np.zeros(0), merge=False, threads=1)
+    assert none.spread(np.zeros((2, 0)), 0, np.zeros((2, 0))).shape == (2, 0)
+    assert none.spread(np.zeros(0), 5, np.zeros(0)).tolist() == [0.0] * 5

@@ -51,9 +51,8 @@ class DistinctRows:
         bound has all its copies at theirs, also where the weight of one is lost in the sum of all.
         """
         out = np.zeros((*alpha.shape[:-1], n_rows))
-        count = out.size // max(1, n_rows)
-        each = (np.ascontiguousarray(a).reshape(count, -1) for a in (alpha, unit, out))
-        _core.spread(*each, self.weight, self.member, self.owner, self.member_weight)
+        alphas, units, shares = (np.atleast_2d(np.ascontiguousarray(a)) for a in (alpha, unit, out))
+        _core.spread(alphas, units, shares, self.weight, self.member, self.owner, self.member_weight)
         return out
 
 

@@ -120,7 +120,7 @@ class Many:
             sure = isfinite(dual + gap) and isfinite(violation) and self._told(row)
             begin, end = ends[p], ends[p + 1]
             parts.append(DualResult(
-                status=self._status(how, violation, sure, status), n_iter=int(rounds), objective=dual + gap, gap=gap,
+                status=self._status(int(how), violation, sure, status), n_iter=int(rounds), objective=dual + gap, gap=gap,
                 violation=violation, n_support=int(support), timings={"inner_steps": steps, "rows": rows},
                 alpha=alpha[begin:end], multipliers=multipliers[p], f=f[begin : begin + (end - begin) // self.halves],
                 dtype=self.kernel.dtype,
@@ -128,7 +128,7 @@ class Many:
             unsure.append(how == STALLED or (how == CONVERGED and not sure))
         return parts, unsure
 
-    def _status(self, how: float, violation: float, sure: bool, status: Status) -> Status:
+    def _status(self, how: int, violation: float, sure: bool, status: Status) -> Status:
         """Of a problem that ended in this way (`how`), in a run that ended for the reason `status`."""
         if how == CONVERGED and sure and violation <= self.tol:
             return Status.CONVERGED
