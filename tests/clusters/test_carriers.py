@@ -193,6 +193,75 @@ def test_a_subproblem_that_kills_every_worker_says_what_it_needs():
         list(Afar(tasks, members, Blocks(Deadly(), len(data.rows), data.rows_of), None).solve([]))
 
 
+class AtOnce:
+    """A carrier that does what it is asked at once, here, at homes in name only; `log` has the functions, in their order."""
+
+    def __init__(self):
+        self.log, self._home = [], {}
+
+    def put(self, value, at=None):
+        return self.put_all([value], at)[0]
+
+    def put_all(self, values, at=None):
+        return [self._kept(value, at) for value in values]
+
+    def _kept(self, value, at):
+        ref = Ref(value)
+        self._home[ref] = at
+        return ref
+
+    def call(self, function, *args, at=None):
+        self.log.append((function.__name__, at))
+        return self._kept(function(*(arg.value if isinstance(arg, Ref) else arg for arg in args)), at)
+
+    def spread(self, work):
+        return ["a" if i % 2 else "b" for i in range(len(work))]
+
+    def homes(self, refs):
+        return [self._home[ref] for ref in refs]
+
+    def wait(self, refs, seconds):
+        return refs
+
+    def get(self, ref):
+        return ref.value
+
+    def drop(self, refs):
+        pass
+
+
+class Ref:
+    def __init__(self, value):
+        self.value = value
+
+
+def test_rows_are_where_they_are_needed_before_anything_is_solved():
+    """A worker of one thread that solves does not hand out rows: whoever waited for them would wait for the QP."""
+    tasks, members, data = endless(count=20, deadline=Deadline.after(0.0))
+    carrier = AtOnce()
+    place = np.arange(len(data.rows))
+    origin = ([carrier.put(data.X[i::7], f"home {i % 2}") for i in range(7)], place % 7, place // 7)
+    blocks = Blocks(carrier, len(data.rows), origin=origin)
+    for round_ in range(2):  # out of the partitions, then out of the blocks of the level below
+        wanted = members if not round_ else [np.sort(np.r_[members[c][::2], members[c - 1][1::2]]) for c in range(20)]
+        refs = blocks.move(wanted, carrier.spread(wanted))
+        for rows, ref in zip(wanted, refs):
+            np.testing.assert_array_equal(ref.value, data.X[rows])
+        assert len(blocks.refs) == 7 + 20 and not blocks.sent
+    carrier.log.clear()
+    pieces = []
+    list(Afar(tasks, members, blocks, data.known_frame()).solve(pieces))
+    names = [name for name, _ in carrier.log]
+    assert "solve_order" not in names[: -len(tasks)]
+    assert names.count("solve_order") == names.count("joined") == len(pieces) == 20 and names.count("picked") <= 8
+    assert {home for name, home in carrier.log if name == "joined"} == {"a", "b"}
+
+
+def test_dask_spreads_work_over_its_workers(client):
+    homes = DaskCarrier(client).spread([5.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    assert len(set(homes)) == 2 and homes.count(homes[0]) == 1
+
+
 def test_a_grid_on_dask_whose_fits_divide_themselves(on_dask):
     """Fits that run on workers and send their clusters to workers: one thread each must do for both."""
     X, y = outliers(600)
