@@ -477,8 +477,8 @@ class NuSVC(Probabilities, _KernelClassifier):
 
     @staticmethod
     def _weighted(pair: Pair) -> bool:
-        first, second = pair.setup.data.factors[list(pair.classes)]
-        return bool(first != second)
+        (first, second), factors = pair.classes, pair.setup.data.factors
+        return bool(factors[first] != factors[second])
 
     def _attributes(self, setup: Setup, solutions: list[Solution]) -> dict[str, Any]:
         return super()._attributes(setup, solutions) | {"margin_": np.array([s.margin for s in solutions])}
