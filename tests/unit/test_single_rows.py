@@ -53,7 +53,7 @@ def test_the_short_way_and_the_long_way_agree(model, name, names, monkeypatch) -
 
 def test_the_short_way_is_taken() -> None:
     model = SVC().fit(X, Y)
-    assert model._as_it_is(X[:1]) and not model._as_it_is(np.resize(X, (6000, 2)))
+    assert model._as_it_is(X[:1]) and not model._as_it_is(np.resize(X, (_base.FEW_VALUES, 2)))
     with pytest.raises(Exception, match="not fitted"):
         SVC().predict(X[:1])
 
