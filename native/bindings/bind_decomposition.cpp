@@ -35,6 +35,13 @@ void check_rows(const In<index_t>& id, const Points<T>& from, const In<index_t>&
     if (row(i) < 0 || row(i) >= from.size()) throw std::invalid_argument("Part: a row that the points do not have");
 }
 
+// Numbers among so many samples.
+std::vector<index_t> numbers(const In<index_t>& which, index_t count) {
+  for (std::size_t k = 0; k < which.shape(0); ++k)
+    if (which(k) < 0 || which(k) >= count) throw std::invalid_argument("Part: no such sample in the tile");
+  return std::vector<index_t>(which.data(), which.data() + which.shape(0));
+}
+
 template <class T>
 void check_update(const Part<T>& part, const In<index_t>& id, const In<double>& coef, const Points<T>* from,
                   const In<index_t>& row) {
@@ -158,21 +165,34 @@ void bind_part(nb::module_& m, const char* name) {
           nb::arg("id"), "Of samples of this part.")
       .def(
           "tile",
-          [](nb::handle_t<Self> self, In<index_t> id, const Points<T>& from, In<index_t> row) {
+          [](nb::handle_t<Self> self, In<index_t> id, const Points<T>& from, In<index_t> row, std::optional<In<index_t>> awaited) {
             Self& s = nb::cast<Self&>(self);
             check_rows(id, from, row);
+            const std::vector<index_t> later = awaited ? numbers(*awaited, index_t(id.shape(0))) : std::vector<index_t>();
             TileView<T> tile;
             std::vector<index_t> place(id.shape(0));
             {
               nb::gil_scoped_release release;
-              tile = s.tile_of(from, id.data(), row.data(), index_t(id.shape(0)), place.data());
+              tile = s.tile_of(from, id.data(), row.data(), index_t(id.shape(0)), place.data(), later);
             }
             const std::size_t ld = std::size_t(tile.ld);
             return std::make_tuple(nb::ndarray<nb::numpy, const T, nb::ndim<2>>(tile.data, {ld, ld}, self),
                                    to_numpy(place));
           },
-          nb::arg("id"), nb::arg("points"), nb::arg("row"),
-          "K between distinct samples, padded, valid until the next call; and where each one stands in it.")
+          nb::arg("id"), nb::arg("points"), nb::arg("row"), nb::arg("awaited") = nb::none(),
+          "K between distinct samples, padded, valid until the next call; and where each one stands in it. The rows of newcomers "
+          "that are awaited, numbers among the samples, follow by take_rows.")
+      .def(
+          "take_rows",
+          [](Self& s, In<index_t> awaited, In2<T> values) {
+            const std::vector<index_t> which = numbers(awaited, s.members());
+            if (values.shape(0) != awaited.shape(0) || index_t(values.shape(1)) < s.members())
+              throw std::invalid_argument("Part.take_rows: the rows do not fit");
+            nb::gil_scoped_release release;
+            s.take_rows(which, values.data(), index_t(values.shape(1)));
+          },
+          nb::arg("awaited"), nb::arg("values"),
+          "The awaited rows of the last tile, the samples in the order in which they were given to it.")
       .def(
           "missing",
           [](const Self& s, In<index_t> id) { return to_numpy(s.missing(id.data(), index_t(id.shape(0)))); },

@@ -99,7 +99,9 @@ void bind_points(nb::module_& m, const char* name) {
              InOut2<T> out, int threads) {
             const index_t count = index_t(rows.shape(0)), w_count = index_t(other_rows.shape(0));
             const index_t width = (count + kPanel<T> - 1) / kPanel<T> * kPanel<T>;
-            if (index_t(out.shape(0)) != w_count || index_t(out.shape(1)) != count)
+            const index_t stride = index_t(out.shape(1));
+            const bool roomy = stride >= width;  // for whole panels: nothing need be copied
+            if (index_t(out.shape(0)) != w_count || (stride != count && !roomy))
               throw std::invalid_argument("Points.block: shapes do not fit");
             nb::gil_scoped_release release;
             PackedRows<T> packed;
@@ -107,13 +109,13 @@ void bind_points(nb::module_& m, const char* name) {
             Buffer<T> wide;
             packed.pack(other, other_rows.data(), w_count);
             std::vector<T*> to(w_count);
-            T* memory = wide.ensure(std::max<index_t>(1, width * w_count));
-            for (index_t i = 0; i < w_count; ++i) to[i] = memory + i * width;
+            T* memory = roomy ? out.data() : wide.ensure(std::max<index_t>(1, width * w_count));
+            for (index_t i = 0; i < w_count; ++i) to[i] = memory + i * (roomy ? stride : width);
             kernel_rows(SampleList<T>{&self, rows.data(), count}, packed, to.data(), scratch, threads);
-            for (index_t i = 0; i < w_count; ++i) std::copy(to[i], to[i] + count, out.data() + i * count);
+            for (index_t i = 0; i < w_count && !roomy; ++i) std::copy(to[i], to[i] + count, out.data() + i * count);
           },
           nb::arg("rows"), nb::arg("other"), nb::arg("other_rows"), nb::arg("out"), nb::arg("threads"),
-          "out[i, j] = K(other_rows[i], rows[j]).")
+          "out[i, j] = K(other_rows[i], rows[j]); out may have more columns, up to a multiple of 32, of no meaning.")
       .def(
           "neighbour_order",
           [](const Points<T>& self, In<index_t> rows, int threads) {

@@ -168,9 +168,15 @@ class Part {
     for (index_t j = 0; j < active_; ++j) f_[j] += values[j];
   }
 
-  // K between the given samples (distinct), row[i] of `from` being id[i], and where each of them stands in it.
-  TileView<T> tile_of(const Points<T>& from, const index_t* id, const index_t* row, index_t count, index_t* place) {
-    return tile_.make(from, id, std::vector<index_t>(row, row + count), place, scratch_, threads_);
+  // K between the given samples (distinct), row[i] of `from` being id[i], and where each of them stands in it. It is complete
+  // when take_rows() has brought the rows of `awaited` newcomers (numbers among the ids), which somebody else computes.
+  TileView<T> tile_of(const Points<T>& from, const index_t* id, const index_t* row, index_t count, index_t* place,
+                      const std::vector<index_t>& awaited) {
+    return tile_.make(from, id, std::vector<index_t>(row, row + count), place, scratch_, threads_, awaited);
+  }
+  index_t members() const { return tile_.members(); }  // of the last tile
+  void take_rows(const std::vector<index_t>& awaited, const T* values, index_t width) {
+    tile_.take(awaited, values, width, threads_);
   }
 
   std::vector<index_t> missing(const index_t* id, index_t count) const {

@@ -1,5 +1,5 @@
 // K between the samples of a working set, made from the last one's: members keep their places, only newcomers' rows are
-// computed.
+// computed, or taken from who has computed them.
 //
 //   tile[place i · ld + place j] = K(sample i, sample j), ld a multiple of the panel width; columns from the number of
 //   samples on hold finite numbers of no meaning
@@ -20,27 +20,46 @@ class SquareTile {
  public:
   SquareTile(index_t ids, bool array) : place_(ids, array) {}
 
-  // For distinct ids; row[i] is the row of id[i] in the points' matrix. place[i] tells where id[i] stands.
+  // For distinct ids; row[i] is the row of id[i] in the points' matrix. place[i] tells where id[i] stands. The rows of
+  // awaited ids, given by their numbers, are left to take().
   TileView<T> make(const Points<T>& points, const index_t* id, const std::vector<index_t>& row, index_t* place,
-                   std::vector<TileScratch<T>>& scratch, int threads) {
+                   std::vector<TileScratch<T>>& scratch, int threads, const std::vector<index_t>& awaited = {}) {
     const index_t count = index_t(row.size());
     reserve(count);
     seat(id, count, place);
     row_at_.resize(count);
     for (index_t i = 0; i < count; ++i) row_at_[place[i]] = row[i];
+    place_of_.assign(place, place + count);
+    is_awaited_.assign(count, 0);
+    for (index_t i : awaited) is_awaited_[place[i]] = 1;
     fresh_row_.clear(), to_.clear();
     for (index_t p : fresh_) {
+      std::fill(at(p) + count, at(p) + ld_, T(0));
+      if (is_awaited_[p]) continue;
       fresh_row_.push_back(row_at_[p]);
-      to_.push_back(memory_.data() + p * ld_);
+      to_.push_back(at(p));
     }
-    if (!fresh_.empty()) {
-      newcomers_.pack(points, fresh_row_.data(), index_t(fresh_.size()));
+    if (!to_.empty()) {
+      newcomers_.pack(points, fresh_row_.data(), index_t(to_.size()));
       kernel_rows(SampleList<T>{&points, row_at_.data(), count}, newcomers_, to_.data(), scratch, threads);
       for (T* begin : to_) std::fill(begin + count, begin + ld_, T(0));
-      mirror(count, threads);
     }
+    if (awaited.empty() && !fresh_.empty()) mirror(count, threads);
     return {memory_.data(), ld_};
   }
+
+  // The rows that were awaited, in that order: values[k · width + i] is K with the i-th id.
+  void take(const std::vector<index_t>& awaited, const T* values, index_t width, int threads) {
+    const index_t count = members();
+    for (std::size_t k = 0; k < awaited.size(); ++k) {
+      const T* from = values + index_t(k) * width;
+      T* to = at(place_of_[awaited[k]]);
+      for (index_t i = 0; i < count; ++i) to[place_of_[i]] = from[i];
+    }
+    if (!fresh_.empty()) mirror(count, threads);
+  }
+
+  index_t members() const { return index_t(place_of_.size()); }
 
  private:
   // Room for `count` rows, those that are there at their places.
@@ -80,6 +99,8 @@ class SquareTile {
     for (index_t i = 0; i < count; ++i) place_.put(id[i], place[i]);
   }
 
+  T* at(index_t place) { return memory_.data() + place * ld_; }
+
   // The newcomers' rows as columns of the others, a cache line of each newcomer's row at a time.
   void mirror(index_t count, int threads) {
     constexpr index_t line = 64 / index_t(sizeof(T));
@@ -102,8 +123,8 @@ class SquareTile {
   index_t ld_ = 0;
   std::vector<index_t> member_;  // the id at each place
   IdMap place_;
-  std::vector<index_t> row_at_, fresh_, fresh_row_;
-  std::vector<char> is_fresh_;
+  std::vector<index_t> row_at_, place_of_, fresh_, fresh_row_;  // place_of_: by number of the last ids
+  std::vector<char> is_fresh_, is_awaited_;
   std::vector<T*> to_;
   PackedRows<T> newcomers_;
 };

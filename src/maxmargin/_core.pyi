@@ -91,7 +91,9 @@ class Points32:
         """
 
     def block(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], other: Points32, other_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
-        """out[i, j] = K(other_rows[i], rows[j])."""
+        """
+        out[i, j] = K(other_rows[i], rows[j]); out may have more columns, up to a multiple of 32, of no meaning.
+        """
 
     def neighbour_order(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """Places of `rows` in an order where neighbours are close (dense only)."""
@@ -134,7 +136,9 @@ class Points64:
         """
 
     def block(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], other: Points64, other_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
-        """out[i, j] = K(other_rows[i], rows[j])."""
+        """
+        out[i, j] = K(other_rows[i], rows[j]); out may have more columns, up to a multiple of 32, of no meaning.
+        """
 
     def neighbour_order(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """Places of `rows` in an order where neighbours are close (dense only)."""
@@ -244,9 +248,14 @@ class Part32:
     def are_active(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.bool_], dict(shape=(None,))]:
         """Of samples of this part."""
 
-    def tile(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], points: Points32, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.float32], dict(shape=(None, None), writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    def tile(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], points: Points32, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], awaited: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> tuple[Annotated[NDArray[numpy.float32], dict(shape=(None, None), writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
         """
-        K between distinct samples, padded, valid until the next call; and where each one stands in it.
+        K between distinct samples, padded, valid until the next call; and where each one stands in it. The rows of newcomers that are awaited, numbers among the samples, follow by take_rows.
+        """
+
+    def take_rows(self, awaited: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
+        """
+        The awaited rows of the last tile, the samples in the order in which they were given to it.
         """
 
     def missing(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
@@ -344,9 +353,14 @@ class Part64:
     def are_active(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.bool_], dict(shape=(None,))]:
         """Of samples of this part."""
 
-    def tile(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], points: Points64, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None, None), writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    def tile(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], points: Points64, row: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], awaited: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None, None), writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
         """
-        K between distinct samples, padded, valid until the next call; and where each one stands in it.
+        K between distinct samples, padded, valid until the next call; and where each one stands in it. The rows of newcomers that are awaited, numbers among the samples, follow by take_rows.
+        """
+
+    def take_rows(self, awaited: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
+        """
+        The awaited rows of the last tile, the samples in the order in which they were given to it.
         """
 
     def missing(self, id: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:

@@ -23,6 +23,12 @@ def main() -> None:
         gathered = comm.allgather(np.full((rank, 3), rank, dtype))  # rank 0 has none
         assert [part.shape for part in gathered] == [(r, 3) for r in range(size)]
         assert all((part == np.full((r, 3), r, dtype)).all() and part.dtype == dtype for r, part in enumerate(gathered))
+        known = comm.allgather(np.full((rank, 3), rank, dtype), list(range(size)))
+        assert all((a == b).all() and a.shape == b.shape for a, b in zip(known, gathered, strict=True))
+        first = comm.gather(np.full((rank, 3), rank, dtype), list(range(size)))
+        assert all((a == b).all() and a.shape == b.shape for a, b in zip(first, [] if rank else gathered, strict=True))
+    told = comm.bcast(np.arange(4.0) if rank == size - 1 else None, size - 1, doubles=4)
+    assert told.tolist() == [0.0, 1.0, 2.0, 3.0]
     sent = comm.alltoall([np.full(rank + to, 10 * rank + to) for to in range(size)])
     assert [part.tolist() for part in sent] == [[10 * r + rank] * (r + rank) for r in range(size)]
     assert comm.bcast({"of": rank}, size - 1) == {"of": size - 1}

@@ -44,6 +44,23 @@ def test_threads_gather_what_each_has(lengths: list[int], dtype: str, row: tuple
 
 
 @settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=4), DTYPES)
+def test_lengths_that_all_know_and_what_only_the_first_rank_hears(lengths: list[int], dtype: str) -> None:
+    parts = [arrays(rank, (n, 2), dtype) for rank, n in enumerate(lengths)]
+
+    def work(comm: Comm) -> Any:
+        told = comm.bcast(np.arange(3.0) if comm.rank == len(lengths) - 1 else None, len(lengths) - 1, doubles=3)
+        return comm.allgather(parts[comm.rank], lengths), comm.gather(parts[comm.rank], lengths), told
+
+    for rank, (every, first, told) in enumerate(Threads.run(len(lengths), work)):
+        for a, b in zip(every, parts, strict=True):
+            np.testing.assert_array_equal(a, b)
+        for a, b in zip(first, [] if rank else parts, strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert told.tolist() == [0.0, 1.0, 2.0]
+
+
+@settings(max_examples=60, deadline=None)
 @given(SIZES.flatmap(lambda p: st.lists(st.lists(st.integers(0, 4), min_size=p, max_size=p), min_size=p, max_size=p)))
 def test_threads_send_each_its_own(lengths: list[list[int]]) -> None:
     parts = [[arrays(10 * r + to, (n, 2), "f8") for to, n in enumerate(row)] for r, row in enumerate(lengths)]
@@ -90,10 +107,18 @@ def test_an_error_on_one_rank_ends_all() -> None:
     lambda comm: comm.allgather(np.zeros((2, 3 + comm.rank))),
     lambda comm: comm.allgather(np.zeros(2, "f4" if comm.rank else "f8")),
     lambda comm: comm.bcast(0, root=comm.rank),
+    lambda comm: comm.bcast(np.zeros(2), doubles=2 + comm.rank),
+    lambda comm: comm.allgather(np.zeros(2), [2, 2] if comm.rank else [2, 3]),
+    lambda comm: comm.gather(np.zeros(2), [2, 2] if comm.rank else [2, 3]),
 ])  # fmt: skip
 def test_ranks_out_of_step_are_told(mistake: Any) -> None:
     with pytest.raises(RuntimeError, match="out of step"):
         Threads.run(2, mistake)
+
+
+def test_a_rank_that_has_other_than_all_expect_is_told() -> None:
+    with pytest.raises(RuntimeError, match="rank 1 has 3 rows where all ranks expect 2"):
+        Threads.run(2, lambda comm: comm.allgather(np.zeros(2 + comm.rank), [2, 2]))
 
 
 @pytest.mark.parametrize("who", [0, 1])

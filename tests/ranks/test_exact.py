@@ -8,17 +8,19 @@ from __future__ import annotations
 import pickle
 import warnings
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from ranks.exact_cases import MACHINES, Case, check, fit_shard, in_form, problem, same_model
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin
 from maxmargin import certify_fit, spmd
+from maxmargin.kernel_values import shared
 from maxmargin.kernel_values.dealt import dealt_out
 from maxmargin.problem.kernels import NATIVE
 from maxmargin.runtime import Threads
@@ -32,13 +34,15 @@ def over_ranks(ranks: int, case: Case, X: Any, y: Any, weight: Any = None, cuts:
 @given(
     case=st.sampled_from(MACHINES), seed=st.integers(0, 2**32 - 1), n=st.integers(9, 60), ranks=st.integers(2, 4),
     kernel=st.sampled_from(NATIVE), form=st.sampled_from(["dense64", "dense32", "csr64", "csr32"]), copies=st.booleans(),
-    weighted=st.booleans(), small_sets=st.booleans(), shrinking=st.booleans(), data=st.data(),
+    weighted=st.booleans(), small_sets=st.booleans(), shrinking=st.booleans(), dealt=st.booleans(), data=st.data(),
 )  # fmt: skip
 @settings(max_examples=40, deadline=None)
 def test_any_problem_divided_anyhow(
     case: Case, seed: int, n: int, ranks: int, kernel: str, form: str, copies: bool, weighted: bool, small_sets: bool,
-    shrinking: bool, data: st.DataObject,
+    shrinking: bool, dealt: bool, data: st.DataObject,
 ) -> None:  # fmt: skip
+    # ν-SVC with class weights and few features may have no margin, and then no solution: one process stalls there as well.
+    assume("class_weight" not in case.options or case.machine != "NuSVC" or kernel in ("rbf", "laplacian"))
     X, y = problem(case.task, seed, n, copies=copies)
     X = in_form(0.3 * X if kernel in ("linear", "poly") else X, form)
     weight = np.random.default_rng(seed).integers(1, 4, n).astype(float) if weighted else None
@@ -46,14 +50,16 @@ def test_any_problem_divided_anyhow(
     more = {"kernel": kernel, "coef0": 0.5, "shrinking": shrinking, "working_set_size": 6 if small_sets else None}
     if kernel == "sigmoid":  # not positive definite: ends of runs differ
         more |= {"gamma": 0.1, "coef0": -0.1}
-    models = over_ranks(ranks, case, X, y, weight, cuts, **more)
+    with mock.patch.object(shared, "_WORTH_DEALING", 0 if dealt else 1 << 60):  # rows of tiles from all ranks, or from one
+        models = over_ranks(ranks, case, X, y, weight, cuts, **more)
     check(models[0], case, X, y, weight, **more)
     assert all(same_model(models[0], model) for model in models[1:])
 
 
 @pytest.mark.parametrize("case", MACHINES, ids=lambda case: f"{case.machine}-{case.task}")
-def test_float32_kernel_values_shrinking_and_cached_rows(case: Case) -> None:
+def test_float32_kernel_values_shrinking_and_cached_rows(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Enough samples for float32 values, many turns, samples left out and taken back; a cache of few rows."""
+    monkeypatch.setattr(shared, "_WORTH_DEALING", 0)
     X, y = problem(case.task, 5, 1300)
     more: dict[str, Any] = {"tol": 1e-3, "working_set_size": 60, "cache_size": 1.0}
     models = over_ranks(3, case, X, y, None, np.array([0, 100, 100, 1300]), **more)

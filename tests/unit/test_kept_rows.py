@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from maxmargin.decomposition.solver import Decomposition
 from maxmargin.kernel_values import NativeValues, Samples
 from maxmargin.problem.kernels import Kernel
 
@@ -58,3 +59,43 @@ def test_members_of_a_tile_keep_their_places(dtype: Any, form: str) -> None:
         np.testing.assert_allclose(tile[np.ix_(place, place)], exact, rtol=0, atol=1e-5)
         assert np.isfinite(tile[:q]).all()
         stood = dict(zip(ids.tolist(), place.tolist()))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_rows_of_a_tile_that_others_have_computed(dtype: Any, form: str) -> None:
+    """The same tile, to the last bit, whoever computes which of the newcomers' rows."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(N, 12))
+    X = X if form == "dense" else sp.csr_matrix(X)
+    (rows, whole), (_, part) = (part_of(X, dtype, 1, 1 << 20) for _ in range(2))
+    points, last = rows.samples.points, np.empty(0, np.int64)
+    for count in (40, 301, 77, 310):
+        ids = np.union1d(last[: count // 3], rng.choice(N, count, replace=False))
+        tile, place = whole.tile(ids, points, ids)
+        fresh = np.flatnonzero(~np.isin(ids, last))
+        later = np.ascontiguousarray(fresh[len(fresh) // 2 :][::-1])
+        values = np.empty((len(later), -(-len(ids) // 32) * 32), dtype)
+        points.block(ids, points, ids[later], values, 1)
+        view, stands = part.tile(ids, points, ids, later)
+        part.take_rows(later, values)
+        q, last = len(ids), ids
+        assert stands.tolist() == place.tolist()
+        np.testing.assert_array_equal(view[:q], tile[:q])
+    with pytest.raises(ValueError, match="do not fit"):
+        part.take_rows(later, values[:, :5].copy())
+    with pytest.raises(ValueError, match="no such sample"):
+        part.tile(ids, points, ids, np.array([len(ids)]))
+
+
+def test_both_halves_of_some_samples_share_rows_of_the_tile() -> None:
+    rng = np.random.default_rng(7)
+    place = rng.permutation(20)
+    tile = np.zeros((32, 32), np.float32)
+    tile[:20, :20] = rng.normal(size=(20, 20))
+    column = np.concatenate([np.arange(20), [3, 7, 8]])  # variables by half, then by sample
+    both, stands = Decomposition._by_variable(tile, place, column)
+    assert both.shape == (32, 32) and sorted(stands.tolist()) == list(range(23))
+    np.testing.assert_array_equal(both[np.ix_(stands, stands)], tile[np.ix_(place[column], place[column])])
+    alone, stands = Decomposition._by_variable(tile, place, np.arange(20))
+    assert alone is tile and stands.tolist() == place.tolist()

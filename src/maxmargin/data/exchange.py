@@ -12,25 +12,22 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin import _core
-from maxmargin.data.matrix import as_matrix
+from maxmargin.data.rows import Hashes
 from maxmargin.runtime import Comm
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 
-def home_rank(X: Any, label: FloatArray, ranks: int, threads: int) -> IntArray:
+def home_rank(hashes: Hashes, ranks: int) -> IntArray:
     """Where each row belongs, by the upper half of its hash: 0 … ranks − 1."""
-    hashes = _core.row_hashes(as_matrix(X), np.ascontiguousarray(label, np.float64), threads)
     return np.asarray((hashes >> np.uint64(32)) * np.uint64(ranks) >> np.uint64(32)).astype(np.int64)
 
 
 def rows_to_all(mine: Any, counts: IntArray, comm: Comm) -> Any:
     """The rows of all ranks below one another; `counts` says how many each has."""
     if not sp.issparse(mine):
-        return np.concatenate(comm.allgather(mine))
+        return np.concatenate(comm.allgather(mine, counts))
     return _from_bytes(comm.allgather(_as_bytes(mine)), counts, mine.shape[1], mine.dtype)
 
 

@@ -18,6 +18,7 @@ from maxmargin.data.matrix import as_matrix
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Hashes = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,23 @@ class DistinctRows:
         return out
 
 
-def distinct_rows(X: Any, label: FloatArray, weight: FloatArray, *, merge: bool, threads: int) -> DistinctRows:
-    """The weighted set of (row, label) pairs; with merge=False every row of positive weight stands for itself."""
+def row_hashes(X: Any, label: FloatArray, threads: int) -> Hashes:
+    """Of (row, label) pairs: equal ones, all dense or all sparse, have equal hashes."""
+    return np.asarray(_core.row_hashes(as_matrix(X), np.ascontiguousarray(label, np.float64), threads))
+
+
+def distinct_rows(
+    X: Any, label: FloatArray, weight: FloatArray, *, merge: bool, threads: int, hashes: Hashes | None = None
+) -> DistinctRows:
+    """The weighted set of (row, label) pairs; with merge=False every row of positive weight stands for itself.
+
+    `hashes`: theirs, where they are known already.
+    """
     if not merge:
         member = np.flatnonzero(weight > 0)
         return DistinctRows(member, weight[member], member, np.arange(len(member)), weight[member])
     matrix = as_matrix(X)
-    hashes = _core.row_hashes(matrix, np.ascontiguousarray(label, np.float64), threads)
+    hashes = row_hashes(X, label, threads) if hashes is None else hashes
     return grouped_rows(hashes, weight, lambda a, b: _core.rows_equal(matrix, a, b) & (label[a] == label[b]))
 
 

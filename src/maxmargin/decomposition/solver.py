@@ -234,7 +234,7 @@ class Decomposition:
         """What the first rank has found, on all of them: β and gain."""
         if self.team.size > 1:
             news = None if beta is None else np.append(beta.ravel(), [gain, steps, fell_back])
-            news = self.team.bcast(news)
+            news = self.team.bcast(news, doubles=seats.beta.size + 3)
             beta, (gain, steps, fell_back) = news[:-3].reshape(seats.beta.shape), news[-3:].tolist()
         assert beta is not None
         self.costs.counts["inner_steps"] += int(steps)
@@ -269,12 +269,19 @@ class Decomposition:
     @staticmethod
     def _by_variable(tile: NDArray[Any], place: IntArray, column: IntArray) -> tuple[NDArray[Any], IntArray]:
         """K between the working set's variables, padded for the core's vectors, and where each of them stands in it."""
-        q, at = len(column), place[column]
-        if len(place) == q:
+        q, n, at = len(column), len(place), place[column]
+        if n == q:
             return tile, at
-        both = np.zeros((-(-q // 16) * 16,) * 2, tile.dtype)  # regression: both halves of a sample are in
-        both[:q, :q] = tile[np.ix_(at, at)]
-        return both, np.arange(q)
+        # Regression: of some samples both halves are in. The second ones stand behind the tile, which is copied by rows.
+        second = np.ones(q, bool)
+        second[np.unique(column, return_index=True)[1]] = False
+        twice = at[second]
+        both = np.zeros((-(-q // 16) * 16,) * 2, tile.dtype)
+        both[:n, :n] = tile[:n, :n]
+        both[:n, n:q] = np.take(tile[:n], twice, axis=1)
+        both[n:q] = both[twice]
+        at[second] = np.arange(n, q)
+        return both, at
 
     def snapshot(self) -> dict[str, FloatArray]:
         """alpha (of the samples held here, in their order): f follows from it, and a certificate from both."""

@@ -170,7 +170,8 @@ class State:
         rows = [a.reshape(self.halves, -1) for a in state]
         if self.comm.size > 1:
             sent = np.concatenate([*rows, f[None]]).T  # the groups' numbers become doubles on the way
-            every = np.concatenate(self.comm.allgather(np.ascontiguousarray(sent)))
+            counts = np.diff(np.searchsorted(samples, self.kernel.ends))
+            every = np.concatenate(self.comm.allgather(np.ascontiguousarray(sent), counts))
             *rows, f = (np.ascontiguousarray(a) for a in np.split(every.T, np.arange(1, 6) * self.halves))
             f = f[0]
         beta, lo, hi, center, group = rows

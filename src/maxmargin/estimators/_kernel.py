@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples, check_is_fitted, check_X_y
 
 from maxmargin.data.exchange import home_rank, rows_to_all, rows_to_homes
-from maxmargin.data.rows import DistinctRows, distinct_rows
+from maxmargin.data.rows import DistinctRows, Hashes, distinct_rows, row_hashes
 from maxmargin.decomposition.many import Problem
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import MOST_STEPS
@@ -26,7 +26,6 @@ from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._prediction import WORTH_THREADS, dense_if_small, prepared
 from maxmargin.kernel_values import (
     DealtValues,
-    Frame,
     GivenValues,
     NativeValues,
     Samples,
@@ -268,8 +267,9 @@ class Setup:
         self.over = over(self.comm)
         self.n_rows = int(over(self.team).of(data.X.shape[0]))
         self.origin: IntArray | None = None  # where samples are divided, the number of each row among those of all ranks
+        hashes = None
         if self.comm.size > 1:
-            data, self.origin = dealt(data, self.comm, thread_count(machine.n_jobs))
+            data, self.origin, hashes = dealt(data, self.comm, thread_count(machine.n_jobs))
         elif self.team.size > 1:
             data = gathered(data, self.team)
         X = data.X if callable(machine.kernel) else dense_if_small(data.X, self.n_rows)
@@ -280,7 +280,7 @@ class Setup:
         self.threads = 1 if small else thread_count(machine.n_jobs)
         mergeable = not (machine.kernel == "precomputed" or machine._objects is not None)
         self.rows: DistinctRows = distinct_rows(
-            X, data.target, data.weight, merge=mergeable, threads=self.threads
+            X, data.target, data.weight, merge=mergeable, threads=self.threads, hashes=hashes
         )
         function = machine.kernel if callable(machine.kernel) and mergeable else None
         gamma = 1.0
@@ -319,11 +319,10 @@ class Setup:
             room = self.options.cache_size * MB / 2
             index, dtype = self.rows.index, self.dtype
 
-            def make(room: float, frame: Frame | None) -> Samples:
-                return Samples(self.X, self.kernel, index, dtype, self.threads, room, frame)
+            def make(room: float) -> Samples:
+                return Samples(self.X, self.kernel, index, dtype, self.threads, room)
 
-            alone = self.comm.size == 1
-            self._samples = make(room, None) if alone else shared_samples(make, room, self.comm)
+            self._samples = make(room) if self.comm.size == 1 else shared_samples(make, room, self.comm)
         return self._samples
 
     def source(self, chosen: IntArray | None = None) -> Values:
@@ -378,18 +377,18 @@ class Setup:
             self._samples = None if self._samples is None else self._samples.wider()
 
 
-def dealt(data: Labelled, comm: Comm, threads: int) -> tuple[Labelled, IntArray]:
-    """The rows that count, each on the rank where it belongs (data/exchange.py), and their numbers among all."""
+def dealt(data: Labelled, comm: Comm, threads: int) -> tuple[Labelled, IntArray, Hashes]:
+    """The rows that count, each on the rank where it belongs (data/exchange.py), their numbers among all, their hashes."""
     counts = np.cumsum([0, *(int(n[0]) for n in comm.allgather(np.array([data.X.shape[0]])))])
     number = counts[comm.rank] + np.arange(data.X.shape[0])
-    X = dense_if_small(data.X, int(counts[-1]))  # in the form that its hash order is of
-    home = np.where(data.weight > 0, home_rank(X, data.target, comm.size, threads), -1)
+    hashes = row_hashes(dense_if_small(data.X, int(counts[-1])), data.target, threads)  # in the form that is put in order
+    home = np.where(data.weight > 0, home_rank(hashes, comm.size), -1)
     parts = [np.flatnonzero(home == rank) for rank in range(comm.size)]
-    said = np.stack([number.view(np.float64), data.target, data.weight], axis=1)
+    said = np.stack([number.view(np.float64), data.target, data.weight, hashes.view(np.float64)], axis=1)
     each = comm.alltoall([np.ascontiguousarray(said[rows]) for rows in parts])
     X = rows_to_homes(data.X, parts, np.array([len(part) for part in each]), comm)
-    numbers, target, weight = np.ascontiguousarray(np.concatenate(each).T)
-    return replace(data, X=X, target=target, weight=weight), numbers.view(np.int64)
+    numbers, target, weight, hashes = np.ascontiguousarray(np.concatenate(each).T)
+    return replace(data, X=X, target=target, weight=weight), numbers.view(np.int64), hashes.view(np.uint64)
 
 
 def gathered(data: Labelled, team: Comm) -> Labelled:

@@ -25,6 +25,7 @@ class GivenValues:
         self.dtype = np.dtype(dtype)
         self.noise = 2 * float(np.finfo(self.dtype).eps)
         self.first, self.total = 0, len(rows)
+        self.ends: IntArray = np.array([0, self.total])
         self._largest = 0.0  # of the values that a function has returned so far
 
     def wider(self) -> GivenValues | None:

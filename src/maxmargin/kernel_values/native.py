@@ -55,15 +55,24 @@ class Samples:
         worth = room > 0 and kernel.name != "laplacian" and mostly_zero(X, rows, threads)
         held = entries(X, rows, room, threads) if worth else None
         self.held_bytes = 0 if held is None else held.data.nbytes + held.indices.nbytes + held.indptr.nbytes
-        Points: Any = _core.Points32 if single else _core.Points64
-        self.points = Points(
-            as_matrix(X if held is None else held), kernel.name, kernel.gamma, kernel.coef0, int(kernel.degree),
-            *((rows,) if frame is None else frame), threads,
-        )  # fmt: skip
+        self._matrix = as_matrix(X if held is None else held)
+        self.points = self._prepared(*((rows,) if frame is None else frame))
+
+    def _prepared(self, *frame: Any) -> Any:
+        Points: Any = _core.Points32 if self.dtype == np.float32 else _core.Points64
+        k = self.kernel
+        return Points(self._matrix, k.name, k.gamma, k.coef0, int(k.degree), *frame, self.threads)
 
     @property
     def frame(self) -> Frame:
         return self.points.shift, self.points.largest_norm
+
+    def within(self, frame: Frame) -> Samples:
+        """The same samples as part of a larger set of this frame."""
+        other = copy.copy(self)
+        other._again = (*self._again[:2], frame)
+        other._wide, other.points = [], other._prepared(*frame)
+        return other
 
     def wider(self) -> Samples:
         """The same samples in float64."""
@@ -105,10 +114,14 @@ class Samples:
         return other
 
     def like(self, X: Any) -> Any:
-        """Other samples X, of the form that these came in, prepared for kernel values with these."""
-        if self.held_bytes:
-            X = entries(X, np.arange(X.shape[0]), float("inf"), self.threads)
-        return self.points.like(as_matrix(X), self.threads)
+        """Other samples X, of the form that these came in or are held in, prepared for kernel values with these."""
+        return self.points.like(as_matrix(self.as_held(X)), self.threads)
+
+    def as_held(self, X: Any) -> Any:
+        """Other samples X of the form that these came in, in the form that these are held in."""
+        if not self.held_bytes or sp.issparse(X):
+            return X
+        return sp.csr_matrix(X) if not X.shape[0] else entries(X, np.arange(X.shape[0]), float("inf"), self.threads)
 
     def sum_at(self, X: Any, rows: IntArray, others: IntArray, coef: FloatArray, out: FloatArray) -> None:
         """out[c, j] += Σ_i coef[c, i] K(sample others[i], X[rows[j]]) for other samples X of the same form."""
@@ -130,6 +143,7 @@ class NativeValues:
         self.samples, self.rows = samples, np.ascontiguousarray(rows, np.int64)
         self.dtype = samples.dtype
         self.total = len(self.rows)
+        self.ends: IntArray = np.array([0, self.total])
 
     def wider(self) -> NativeValues | None:
         return None if self.dtype == np.float64 else type(self)(self.samples.wider(), self.rows)

@@ -27,6 +27,7 @@ class Source(Protocol):
     rows: IntArray  # of the user's X, by sample held here
     first: int
     total: int
+    ends: IntArray  # where the samples of each of `comm` end, from 0 on
     comm: Comm  # the ranks among which the samples are divided
     team: Comm  # the ranks that compute together: those, or more, which then all hold all samples
     dtype: np.dtype[Any]

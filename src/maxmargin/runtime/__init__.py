@@ -1,10 +1,11 @@
 """What every solver runs on: the loop with clock, progress and Ctrl-C; results; threads; communication."""
 
 from maxmargin.runtime.checkpoints import Checkpoints
-from maxmargin.runtime.comm import ALONE, Comm, Mpi, RankError, Serial, Threads, as_comm
+from maxmargin.runtime.comm import ALONE, Comm, Mpi, RankError, Serial, as_comm
 from maxmargin.runtime.deadline import NEVER, Deadline
 from maxmargin.runtime.interrupt import deferred_interrupt
 from maxmargin.runtime.rank_sums import RankSums
+from maxmargin.runtime.rank_threads import Threads
 from maxmargin.runtime.result import Progress, Result, Status, Turn
 from maxmargin.runtime.run import Control, Solver, run, settled, steps
 from maxmargin.runtime.several import Several, Total, total

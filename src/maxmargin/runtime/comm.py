@@ -13,22 +13,21 @@ from __future__ import annotations
 import pickle
 import platform
 import sys
-import threading
 import traceback
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeVar
+from itertools import pairwise
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 AnyArray = NDArray[Any]
-T = TypeVar("T")
+Counts = Sequence[int] | NDArray[np.int64] | None
 
 REDUCE: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 SMALL = 1 << 16  # bytes of all ranks together that are gathered and added up by each: one message instead of two
-PATIENCE = 60.0  # seconds after which ranks that are threads take an exchange for a deadlock
 
 
 @dataclass
@@ -63,16 +62,26 @@ class Comm(Protocol):
         """Elementwise sum, max or min over the ranks, the same bits on every rank."""
         ...
 
-    def allgather(self, array: AnyArray) -> list[AnyArray]:
-        """The arrays of all ranks in rank order. Lengths may differ; dtype and shape of a row must not."""
+    def allgather(self, array: AnyArray, counts: Counts = None) -> list[AnyArray]:
+        """The arrays of all ranks in rank order. Lengths may differ; dtype and shape of a row must not.
+
+        `counts` are the lengths where all ranks know them: they are not sent then.
+        """
+        ...
+
+    def gather(self, array: AnyArray, counts: Counts) -> list[AnyArray]:
+        """The arrays of all ranks, of lengths that all know, on the first one; nothing on the others."""
         ...
 
     def alltoall(self, arrays: Sequence[AnyArray]) -> list[AnyArray]:
         """arrays[r] goes to rank r; returns what the ranks sent here, in their order. Lengths may differ, rows must not."""
         ...
 
-    def bcast(self, value: Any, root: int = 0) -> Any:
-        """`value` as it is on `root`: an array, or anything small that pickle takes."""
+    def bcast(self, value: Any, root: int = 0, doubles: int | None = None) -> Any:
+        """`value` as it is on `root`: an array, or anything small that pickle takes.
+
+        `doubles`: it is so many float64 in one dimension, which all know: they need not be told.
+        """
         ...
 
     def share(self, value: Any) -> list[Any]:
@@ -99,16 +108,19 @@ class Serial:
         self.traffic = Traffic()
 
     def allreduce(self, array: AnyArray, op: str = "sum") -> AnyArray:
-        _known(op)
+        known_op(op)
         return np.asarray(array)
 
-    def allgather(self, array: AnyArray) -> list[AnyArray]:
+    def allgather(self, array: AnyArray, counts: Counts = None) -> list[AnyArray]:
+        return [np.asarray(array)]
+
+    def gather(self, array: AnyArray, counts: Counts) -> list[AnyArray]:
         return [np.asarray(array)]
 
     def alltoall(self, arrays: Sequence[AnyArray]) -> list[AnyArray]:
-        return list(_one_per_rank(arrays, 1))
+        return list(one_per_rank(arrays, 1))
 
-    def bcast(self, value: Any, root: int = 0) -> Any:
+    def bcast(self, value: Any, root: int = 0, doubles: int | None = None) -> Any:
         return value
 
     def share(self, value: Any) -> list[Any]:
@@ -119,140 +131,6 @@ class Serial:
 
 
 ALONE = Serial()
-
-
-class Room:
-    """Where ranks that are threads meet: each puts something down, and goes on when all have."""
-
-    def __init__(self, size: int, timeout: float) -> None:
-        self.size, self.timeout = size, timeout
-        self.error: BaseException | None = None  # the first, which ends all
-        self._changed = threading.Condition()
-        self._brought: dict[int, tuple[str, Any]] = {}
-        self._all: list[Any] = []
-        self._meeting = 0
-        self._left: set[int] = set()
-
-    def meet(self, rank: int, kind: str, value: Any) -> list[Any]:
-        """What all ranks brought, in their order; `kind` must be everyone's."""
-        with self._changed:
-            self._go_on()
-            if self._left:
-                self._break(RuntimeError(f"rank {rank} waits for {kind}, but ranks {sorted(self._left)} have returned"))
-            self._brought[rank] = kind, value
-            number = self._meeting
-            if len(self._brought) == self.size:
-                self._close()
-            elif not self._changed.wait_for(lambda: self._meeting > number or self.error is not None, self.timeout):
-                here = {who: what for who, (what, _) in sorted(self._brought.items())}
-                self._break(TimeoutError(f"a deadlock: after {self.timeout:g} s only these ranks have come: {here}"))
-            if self._meeting == number:
-                self._go_on()
-            return self._all  # the next meeting waits for this rank: nobody has replaced it
-
-    def leave(self, rank: int, error: BaseException | None) -> None:
-        """A rank has returned, or raised."""
-        with self._changed:
-            self._left.add(rank)
-            waiting = {who: what for who, (what, _) in sorted(self._brought.items())}
-            if error is None and waiting:
-                error = RuntimeError(f"rank {rank} has returned while others wait: {waiting}")
-            if error is not None and self.error is None:
-                self.error = error
-                self._changed.notify_all()
-
-    def _close(self) -> None:
-        kinds = {who: what for who, (what, _) in sorted(self._brought.items())}
-        if len(set(kinds.values())) > 1:
-            self._break(RuntimeError(f"the ranks are out of step: {kinds}"))
-        self._all = [self._brought[rank][1] for rank in range(self.size)]
-        self._brought.clear()
-        self._meeting += 1
-        self._changed.notify_all()
-
-    def _break(self, error: BaseException) -> None:
-        if self.error is None:
-            self.error = error
-        self._changed.notify_all()
-        raise error
-
-    def _go_on(self) -> None:
-        if self.error is not None:
-            raise _Ended(f"{type(self.error).__name__}: {self.error}")
-
-
-class _Ended(RankError):
-    """Another thread's error has ended this one too."""
-
-
-class Threads:
-    """One of several ranks that are threads of this process: `Threads.run(3, lambda comm: …)`."""
-
-    neighbours = 1
-
-    def __init__(self, room: Room, rank: int) -> None:
-        self.room, self.rank, self.size = room, rank, room.size
-        self.traffic = Traffic()
-
-    @classmethod
-    def run(cls, size: int, function: Callable[[Comm], T], timeout: float = PATIENCE) -> list[T]:
-        """What `function` returns on each of `size` ranks. The first error of any rank ends all, and is raised here.
-
-        So is a TimeoutError when some rank waits longer than `timeout` seconds for the others.
-        """
-        room = Room(size, timeout)
-        results: list[Any] = [None] * size
-
-        def one(rank: int) -> None:
-            error: BaseException | None = None
-            try:
-                results[rank] = function(cls(room, rank))
-            except BaseException as caught:
-                error = caught
-            room.leave(rank, error)
-
-        threads = [threading.Thread(target=one, args=(rank,), name=f"rank {rank}", daemon=True) for rank in range(size)]
-        for thread in threads:
-            thread.start()
-        try:
-            for thread in threads:
-                thread.join()
-        except BaseException as error:  # Ctrl-C, which comes to the thread that waits here
-            room.leave(-1, error)
-            raise
-        if room.error is not None:
-            raise room.error
-        return results
-
-    def allreduce(self, array: AnyArray, op: str = "sum") -> AnyArray:
-        mine = np.array(array)
-        self.traffic.count("allreduce", mine.nbytes)
-        kind = f"allreduce {_known(op)} {mine.dtype} {mine.shape}"
-        return np.asarray(REDUCE[op].reduce(np.stack(self.room.meet(self.rank, kind, mine)), axis=0))
-
-    def allgather(self, array: AnyArray) -> list[AnyArray]:
-        mine = np.atleast_1d(np.array(array))
-        self.traffic.count("allgather", mine.nbytes)
-        return [part.copy() for part in self.room.meet(self.rank, f"allgather {_row(mine)}", mine)]
-
-    def alltoall(self, arrays: Sequence[AnyArray]) -> list[AnyArray]:
-        mine = [np.array(array) for array in _one_per_rank(arrays, self.size)]
-        self.traffic.count("alltoall", sum(part.nbytes for part in mine) - mine[self.rank].nbytes)
-        sent = self.room.meet(self.rank, f"alltoall {_row(*mine)}", mine)
-        return [parts[self.rank] for parts in sent]
-
-    def bcast(self, value: Any, root: int = 0) -> Any:
-        mine = pickle.dumps(value) if self.rank == root else b""
-        self.traffic.count("bcast", len(mine))
-        return pickle.loads(self.room.meet(self.rank, f"bcast from {root}", mine)[root])
-
-    def share(self, value: Any) -> list[Any]:
-        mine = pickle.dumps(value)
-        self.traffic.count("share", len(mine))
-        return [pickle.loads(part) for part in self.room.meet(self.rank, "share", mine)]
-
-    def fail(self, error: BaseException) -> None:
-        self.room.leave(self.rank, error)
 
 
 class Mpi:
@@ -269,7 +147,7 @@ class Mpi:
 
     def allreduce(self, array: AnyArray, op: str = "sum") -> AnyArray:
         mine: AnyArray = np.asarray(array, order="C")
-        _known(op)
+        known_op(op)
         if self.size == 1:
             return np.array(mine)
         self.traffic.count("allreduce", mine.nbytes)
@@ -286,32 +164,49 @@ class Mpi:
         self._comm.Allgatherv(part, [whole.reshape(-1), counts.tolist()])
         return whole
 
-    def allgather(self, array: AnyArray) -> list[AnyArray]:
+    def allgather(self, array: AnyArray, counts: Counts = None) -> list[AnyArray]:
         mine = np.atleast_1d(np.asarray(array, order="C"))
         if self.size == 1:
             return [mine.copy()]
-        counts = self._counts("allgather", [len(mine)], _row(mine))[:, 0]
+        known_counts(counts, self.rank, mine)
+        lengths = self._counts("allgather", [len(mine)], row_kind(mine))[:, 0] if counts is None else np.asarray(counts)
         self.traffic.count("allgather", mine.nbytes)
-        whole = np.empty((counts.sum(), *mine.shape[1:]), mine.dtype)
+        whole = np.empty((lengths.sum(), *mine.shape[1:]), mine.dtype)
         kind = self._row_type(mine)
-        self._comm.Allgatherv([mine, len(mine), kind], [whole, counts.tolist(), None, kind])
-        return np.split(whole, np.cumsum(counts)[:-1])
+        self._comm.Allgatherv([mine, len(mine), kind], [whole, lengths.tolist(), None, kind])
+        return cut(whole, lengths)
+
+    def gather(self, array: AnyArray, counts: Counts) -> list[AnyArray]:
+        mine = np.atleast_1d(np.asarray(array, order="C"))
+        if self.size == 1:
+            return [mine.copy()]
+        known_counts(counts, self.rank, mine)
+        lengths, kind = np.asarray(counts), self._row_type(mine)
+        self.traffic.count("gather", mine.nbytes if self.rank else 0)
+        whole = np.empty((lengths.sum() if self.rank == 0 else 0, *mine.shape[1:]), mine.dtype)
+        self._comm.Gatherv([mine, len(mine), kind], [whole, lengths.tolist(), None, kind])
+        return [] if self.rank else cut(whole, lengths)
 
     def alltoall(self, arrays: Sequence[AnyArray]) -> list[AnyArray]:
-        parts = [np.asarray(array, order="C") for array in _one_per_rank(arrays, self.size)]
+        parts = [np.asarray(array, order="C") for array in one_per_rank(arrays, self.size)]
         if self.size == 1:
             return [parts[0].copy()]
-        counts = self._counts("alltoall", [len(part) for part in parts], _row(*parts))
+        counts = self._counts("alltoall", [len(part) for part in parts], row_kind(*parts))
         sends, takes = counts[self.rank].tolist(), counts[:, self.rank].tolist()
         self.traffic.count("alltoall", sum(part.nbytes for part in parts) - parts[self.rank].nbytes)
         whole = np.empty((sum(takes), *parts[0].shape[1:]), parts[0].dtype)
         kind = self._row_type(whole)
         self._comm.Alltoallv([np.concatenate(parts), sends, None, kind], [whole, takes, None, kind])
-        return np.split(whole, np.cumsum(takes)[:-1])
+        return cut(whole, takes)
 
-    def bcast(self, value: Any, root: int = 0) -> Any:
+    def bcast(self, value: Any, root: int = 0, doubles: int | None = None) -> Any:
         if self.size == 1:
             return value
+        if doubles is not None:
+            told = np.array(value, np.float64) if self.rank == root else np.empty(doubles)
+            self.traffic.count("bcast", told.nbytes if self.rank == root else 0)
+            self._comm.Bcast([told, doubles, self._type(8)], root)
+            return told
         plain = self.rank == root and isinstance(value, np.ndarray) and not value.dtype.hasobject
         shape, dtype, small = self._comm.bcast((value.shape, value.dtype, None) if plain else (None, None, value), root)
         self.traffic.count("bcast", value.nbytes if plain else 0)
@@ -376,19 +271,33 @@ def _mpi4py() -> Any:
     return MPI
 
 
-def _known(op: str) -> str:
+def known_op(op: str) -> str:
     if op not in REDUCE:
         raise ValueError(f"op={op!r} is unknown: choose one of {', '.join(map(repr, REDUCE))}")
     return op
 
 
-def _one_per_rank(arrays: Sequence[AnyArray], size: int) -> Sequence[AnyArray]:
+def one_per_rank(arrays: Sequence[AnyArray], size: int) -> Sequence[AnyArray]:
     if len(arrays) != size:
         raise ValueError(f"alltoall of {len(arrays)} arrays, but there are {size} ranks: give one array for each")
     return arrays
 
 
-def _row(*arrays: AnyArray) -> str:
+def known_counts(counts: Counts, rank: int, mine: AnyArray) -> str:
+    """What Threads compare; an error if this rank's own is not so long."""
+    if counts is None:
+        return ""
+    if int(counts[rank]) != len(mine):
+        raise RuntimeError(f"rank {rank} has {len(mine)} rows where all ranks expect {int(counts[rank])}")
+    return f" of {np.asarray(counts).tolist()}"
+
+
+def cut(whole: AnyArray, counts: Counts) -> list[AnyArray]:
+    ends = np.cumsum([0, *np.asarray(counts).tolist()]).tolist()
+    return [whole[begin:end] for begin, end in pairwise(ends)]
+
+
+def row_kind(*arrays: AnyArray) -> str:
     """What all ranks must agree about."""
     kinds = {f"{array.dtype} {array.shape[1:]}" for array in arrays}
     if len(kinds) > 1:

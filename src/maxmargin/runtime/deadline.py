@@ -37,9 +37,11 @@ class Deadline:
         return self.end is not None and time.perf_counter() + margin >= self.end
 
     def passed_for_all(self, comm: Comm, margin: float = 0.0) -> bool:
-        """The same for all ranks that share a run: whether it has for one of them."""
-        passed = self.passed(margin)
-        return passed if comm.size == 1 else bool(comm.allreduce(np.array(passed, np.int64), "max"))
+        """The same for all ranks that share a run: whether it has for one of them. They agree about `max_time`, so that
+        a moment that never comes does so for all."""
+        if comm.size == 1 or self.end is None:
+            return self.passed(margin)
+        return bool(comm.allreduce(np.array(self.passed(margin), np.int64), "max"))
 
     def share(self, k: int) -> Deadline:
         """An equal part of what is left for the next of k runs that follow one another."""
