@@ -41,8 +41,10 @@ def test_any_problem_divided_anyhow(
     case: Case, seed: int, n: int, ranks: int, kernel: str, form: str, copies: bool, weighted: bool, small_sets: bool,
     shrinking: bool, dealt: bool, data: st.DataObject,
 ) -> None:  # fmt: skip
-    # ν-SVC with class weights and few features may have no margin, and then no solution: one process stalls there as well.
-    assume("class_weight" not in case.options or case.machine != "NuSVC" or kernel in ("rbf", "laplacian"))
+    # ν-SVC: a sigmoid kernel, which is not positive definite, leads to other ends in another order of the steps; with class
+    # weights and few features there may be no margin, and then no solution: one process stalls there as well.
+    if case.machine == "NuSVC":
+        assume(kernel != "sigmoid" and ("class_weight" not in case.options or kernel in ("rbf", "laplacian")))
     X, y = problem(case.task, seed, n, copies=copies)
     X = in_form(0.3 * X if kernel in ("linear", "poly") else X, form)
     weight = np.random.default_rng(seed).integers(1, 4, n).astype(float) if weighted else None
