@@ -124,7 +124,7 @@ class Ranks(KernelMachine):
         ranks = self.said["ranks"]
         kinds = {
             "reduced": ("allreduce",),
-            "gathered": ("allgather", "counts", "share"),
+            "gathered": ("allgather", "gather", "counts", "share"),
             "dealt": ("alltoall",),
             "cast": ("bcast",),
         }
