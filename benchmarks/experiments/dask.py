@@ -44,7 +44,7 @@ class OnDask(Experiment):
 
     def cells(self, options: Options) -> list[Cell]:
         known, wanted = discover("datasets"), self.chosen_solvers(options)
-        same = {"test_rows": 20_000, "score_only": True, "threads": 1}
+        same = {"test_rows": 20_000, "score_only": True, "threads": 1, "cores": 2}  # two workers need two
         return [
             Cell(name, solver, Problem("svc", **known[name].kernel, fit_intercept=False, options=more), **same, label=label)
             for name in self.chosen_sets(options)
