@@ -36,7 +36,10 @@ WORTH_THREADS = 10**7  # multiplications in all kernel values from which on thre
 MOST_WEIGHTS = 1 << 25  # entries of w of all pairs, 256 MB: of more features and classes kernel sums are used
 AT_A_TIME = 1 << 22  # values of pairs, 32 MB
 FEW = 16  # rows that are decided by the shortest way, one after the other
-SMALL = 1 << 17  # values of X (1 MB) up to which sparse samples are computed with as dense ones, which is no slower
+# Sparse samples are computed with as dense ones, which is no slower, up to so many values of X (1 MB), and where they have
+# few features: dense rows are read by whole vectors, and can be put in an order in which kernel values are zero by blocks.
+SMALL = 1 << 17
+NARROW = 64
 
 
 @dataclass(eq=False)
@@ -221,9 +224,10 @@ def prepared(machine: Any) -> Expansion:
 
 
 def dense_if_small(X: Any, rows: int | None = None) -> Any:
-    """Few samples as dense rows: kernel values then have the same bits whatever form the samples came in."""
-    small = sp.issparse(X) and (X.shape[0] if rows is None else rows) * X.shape[1] <= SMALL
-    return X.toarray() if small else X
+    """Few samples, or those of few features, as dense rows: their kernel values have the same bits in whatever form they
+    came. `rows`: of all ranks, which must decide alike."""
+    count = X.shape[0] if rows is None else rows
+    return X.toarray() if sp.issparse(X) and (X.shape[1] <= NARROW or count * X.shape[1] <= SMALL) else X
 
 
 def value_blocks(n: int, count: int) -> list[slice]:
