@@ -1,7 +1,7 @@
 """One rank of a measured MPI job: `mpiexec -n P python -m benchmarks.ranked <job folder>`, started by solvers/mpi.py.
 
-Reads its rows, warms up, and fits when rank 0 is told to on stdin. Rank 0 answers with one line of JSON: seconds between
-two barriers, turns, and from every rank its traffic and memory. The model goes to a file.
+Reads its rows, warms up, says so, and fits when rank 0 is told to on stdin. Rank 0 answers with one line of JSON: seconds
+between two barriers, turns, and from every rank its traffic and memory. The model goes to a file.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ def main(folder: pathlib.Path) -> None:
     make(**job["parameters"]).fit(warm, labels, comm=comm, **job["fit"])
     start_mb = _memory("VmRSS")
     X, y = rows_of(folder, comm.rank, comm.size)
+    comm.share(0)  # a barrier
+    if comm.rank == 0:
+        print("ready", flush=True)
     while comm.bcast(sys.stdin.readline().strip() if comm.rank == 0 else None) == "fit":
         known = _forget_peak()
         ranks, estimator = Mpi(), make(**job["parameters"])

@@ -85,15 +85,21 @@ class Ranks(KernelMachine):
         )  # fmt: skip
         atexit.register(self.end)
         self.said: dict[str, Any] = {}
+        if self._answer() != "ready\n":
+            raise RuntimeError("the ranks did not start")
 
     def fit(self) -> None:
-        assert self.job.stdin is not None and self.job.stdout is not None
+        assert self.job.stdin is not None
         self.job.stdin.write("fit\n")
         self.job.stdin.flush()
+        self.said = json.loads(self._answer())
+
+    def _answer(self) -> str:
+        assert self.job.stdout is not None
         line = self.job.stdout.readline()
         if not line:
             raise RuntimeError("the ranks have ended without an answer")
-        self.said = json.loads(line)
+        return line
 
     def end(self) -> None:
         """Ranks that wait for a word take the cores of others."""
