@@ -23,7 +23,7 @@ from maxmargin.decomposition.ending import Point, cancels, violations
 from maxmargin.decomposition.solver import MOST_STEPS
 from maxmargin.estimators.multiclass import pair_votes
 from maxmargin.problem.formulations import hard_margin
-from maxmargin.selection.matrices import Matrices
+from maxmargin.selection.matrices import Matrices, but_for_rounding
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -246,8 +246,9 @@ class Cluster:
             intercept = b[k, 0] if b.shape[1] else 0.0
             judged, place = self.test[one.fold, places[k]], self.place[one.fold]
             values = self.values[one.fold][one.setting]
-            values[place[places[k][judged]], one.problem] = point.f[at][judged] + intercept
-            values[place[extra[k]], one.problem] = beyond[k] + intercept
+            f = point.f[at]
+            values[place[places[k][judged]], one.problem] = but_for_rounding(f[judged], f) + intercept
+            values[place[extra[k]], one.problem] = but_for_rounding(beyond[k], f) + intercept
 
     def _verdicts(self) -> Verdicts:
         out = self.out

@@ -33,7 +33,7 @@ from maxmargin.selection.board import Board, Outcome
 from maxmargin.selection.chain import chain
 from maxmargin.selection.fits import Fits, turn_of
 from maxmargin.selection.grid import Params
-from maxmargin.selection.matrices import Matrices
+from maxmargin.selection.matrices import Matrices, but_for_rounding
 from maxmargin.selection.samples import Samples, Side
 from maxmargin.selection.scoring import Scoring, known
 from maxmargin.selection.search import Steps, Task
@@ -172,7 +172,7 @@ class KernelFolds:
             result = DualResult(multipliers=multipliers[0])
             found: Solution | None = machine._solution(problem.both, result) if problem.both else None
             scale = found.scale if found else 1.0
-            values = (everywhere[side.test] + intercept_and_r(multipliers[0])[0]) / scale
+            values = (but_for_rounding(everywhere[side.test], f) + intercept_and_r(multipliers[0])[0]) / scale
         proven = converged and good and bool(np.isfinite([gap, dual]).all())
         return Judged(problem, proven, dual + gap, gap, point.alpha, values)
 

@@ -26,6 +26,7 @@ FloatArray = NDArray[np.float64]
 _ROWS = 256  # of a block of doubles on its way into a matrix
 _ENTRY = 4  # bytes
 _STEP = 2.0**-32  # half a step of the fixed point, in units of the largest value
+_ROUNDING = 1e-12  # of the largest f: what a thousand steps leave in the last digits, and less than any kernel value here
 
 
 class Matrices:
@@ -134,3 +135,12 @@ class Matrices:
                 block = np.empty((len(some), self.n))
                 core.block(self.rows, core, some, block, self.threads)
             gram.put(first, block, self.threads)
+
+
+def but_for_rounding(values: FloatArray, f: FloatArray) -> FloatArray:
+    """`values` of f at rows that are left out, 0 where they are within rounding of the solution's f.
+
+    A row is taken out of a solution by subtracting what it had added. Where nothing else is near it, rounding is all that
+    remains, with the sign of its own label: a machine without an intercept would seem to know it.
+    """
+    return np.where(np.abs(values) <= _ROUNDING * np.abs(f).max(initial=0.0), 0.0, values)
