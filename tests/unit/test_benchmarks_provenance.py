@@ -16,7 +16,7 @@ from benchmarks.base import Cell, Experiment, Problem, discover
 # `python -m benchmarks due` plans.
 TO_MEASURE_AGAIN = (
     "budget_accuracy", "budget_decisions", "budget_speed", "dc", "dc_grid", "dc_levels", "exact",
-    "exact_error", "exact_memory", "exact_predict", "exact_scaling", "exact_threads", "inner", "linear",
+    "exact_error", "exact_memory", "exact_predict", "exact_scaling", "inner", "linear",
     "linear_convergence", "linear_scaling", "linear_threads",
 )  # fmt: skip
 RUNS = cli.stored()
