@@ -236,7 +236,7 @@ class OneNorm:
                 return
 
     def _price(self) -> float:
-        """Of a Newton step, in entries that epochs read in the same time."""
+        """Of a Newton step, in entries that epochs read in the same time: its loops run over vectors, 0.4 as measured."""
         support = np.flatnonzero((self.w != 0) | (self._penalty == 0))
         count, near = len(support), max(1, int(np.count_nonzero(self.u > 0)))
         if not 0 < count <= DENSE:

@@ -27,6 +27,7 @@ from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._probability import ROWS, SURE, coupled, sigmoid
 from maxmargin.estimators.svc import SVC, NuSVC
 from maxmargin.selection.decisions import Unseen, unseen, unseen_by_fits
+from maxmargin.selection.fits import fitted_from
 from maxmargin.selection.folds import folds_of
 from maxmargin.selection.kernel import can_share
 from maxmargin.selection.search import Task
@@ -134,9 +135,7 @@ class Calibrated(ClassifierMixin, BaseEstimator):
         labels = np.asarray(y)
         task = Task(data, labels.ravel(), folds_of(self.cv, data, labels, groups), sample_weight is not None)
         found = unseen_values(machine, task)
-        machine._begin_from = found.seed
-        machine.fit(X, y, sample_weight=sample_weight)
-        del machine._begin_from
+        machine = fitted_from(machine, found.seed, X, y, sample_weight)
         self._maps = Maps(self.method, found.values, data)
         self.machine_, self.classes_ = machine, machine.classes_
         self.n_features_in_ = machine.n_features_in_

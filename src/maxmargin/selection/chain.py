@@ -41,7 +41,7 @@ IntArray = NDArray[np.int64]
 KEPT = 0.3  # of all rows must fit for rows to be kept from run to run, about as many as are often support vectors
 Steps = Generator[Any, None, None]
 _END = object()
-WAITING, RUNNING, CONVERGED, STALLED, DROPPED = 0, 1, 2, 3, 5  # native/decomposition/family.hpp, Stage
+WAITING, RUNNING, CONVERGED, STALLED, DROPPED = 0, 1, 2, 3, 5  # native/decomposition/family_state.hpp, Stage
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from maxmargin.decomposition.ending import Point, cancels, violations
 from maxmargin.decomposition.solver import MOST_STEPS
 from maxmargin.estimators.multiclass import pair_votes
 from maxmargin.problem.formulations import hard_margin
+from maxmargin.selection.chain import CONVERGED
 from maxmargin.selection.matrices import Matrices, but_for_rounding
 
 FloatArray = NDArray[np.float64]
@@ -30,7 +31,6 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 SLICE = 0.1  # seconds between two looks at the clock and Ctrl-C
-CONVERGED = 2  # native/decomposition/family.hpp, Stage
 
 
 class Stopped(Exception):

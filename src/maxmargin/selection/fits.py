@@ -67,3 +67,11 @@ def support_count(machine: Any) -> int:
 def turn_of(board: Board) -> Turn:
     """A line of the search's report."""
     return Turn(np.nan, np.nan, np.nan, -1, {"folds": float(board.settled), "best_score": board.best_score})
+
+
+def fitted_from(machine: Any, seed: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    """The machine, fitted; the fit begins from the solution `seed` (KernelMachine._begin_from), which it does not keep."""
+    machine._begin_from = seed
+    machine.fit(X, y, sample_weight=sample_weight)
+    del machine._begin_from
+    return machine

@@ -30,7 +30,7 @@ from maxmargin.problem.kernels import NATIVE
 from maxmargin.problem.sums import HERE
 from maxmargin.runtime import Deadline, thread_count
 from maxmargin.selection.board import Board, Outcome
-from maxmargin.selection.chain import chain
+from maxmargin.selection.chain import CONVERGED, DROPPED, chain
 from maxmargin.selection.fits import Fits, turn_of
 from maxmargin.selection.grid import Params
 from maxmargin.selection.matrices import Matrices, but_for_rounding
@@ -44,7 +44,6 @@ IntArray = NDArray[np.int64]
 SLICE = 0.03  # seconds between two looks at the clock, Ctrl-C and what is solved
 STATE_BYTES = 100 * MB  # of the problems that are under way at once
 _PER_VARIABLE = 48  # bytes of a problem's state
-CONVERGED, DROPPED, WAITING = 2, 5, 0  # native/decomposition/family.hpp, Stage
 
 
 def can_share(machine: Any, task: Task) -> bool:

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.selection.calibration import Maps, in_favour, unseen_values
+from maxmargin.selection.fits import fitted_from
 from maxmargin.selection.grid import Grid
 from maxmargin.selection.kernel import KernelFolds, can_share
 from maxmargin.selection.machine import Selecting
@@ -35,10 +36,8 @@ class SelectingKernel(Selecting):
         if not getattr(self, "probabilities", False):
             return super()._fitted(machine, X, y, sample_weight, search)
         found = unseen_values(machine, search.task)
-        machine._begin_from = found.seed
-        machine.fit(X, y, sample_weight=sample_weight)
+        machine = fitted_from(machine, found.seed, X, y, sample_weight)
         machine._maps = Maps("sigmoid", found.values, search.task.data)
-        del machine._begin_from
         return machine
 
     def _offers(self) -> bool:

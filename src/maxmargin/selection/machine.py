@@ -16,7 +16,7 @@ from maxmargin.estimators._base import Machine, check_choice, check_flags, check
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.runtime import Control, Status, deferred_interrupt, run
 from maxmargin.selection.board import CERTIFIED, Board
-from maxmargin.selection.fits import Fits
+from maxmargin.selection.fits import Fits, fitted_from
 from maxmargin.selection.folds import folds_of
 from maxmargin.selection.grid import Facts, Grid, Params, axis, check_axis
 from maxmargin.selection.scoring import Scoring
@@ -115,10 +115,7 @@ class Selecting(Machine):
         seed = getattr(search.last_engine, "seeds", {}).get(self.best_index_)
         if seed is None:
             return machine.fit(X, y, sample_weight=sample_weight)
-        machine._begin_from = seed
-        machine.fit(X, y, sample_weight=sample_weight)
-        del machine._begin_from
-        return machine
+        return fitted_from(machine, seed, X, y, sample_weight)
 
     # ---- steps of fit ------------------------------------------------------------------------------------------------
 

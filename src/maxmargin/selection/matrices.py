@@ -26,7 +26,7 @@ FloatArray = NDArray[np.float64]
 _ROWS = 256  # of a block of doubles on its way into a matrix
 _ENTRY = 4  # bytes
 _STEP = 2.0**-32  # half a step of the fixed point, in units of the largest value
-_ROUNDING = 1e-12  # of the largest f: what a thousand steps leave in the last digits, and less than any kernel value here
+_ROUNDING = 1e-12  # of the largest f: what thousands of steps leave in the last digits; below the step of the fixed point
 
 
 class Matrices:
