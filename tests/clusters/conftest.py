@@ -1,4 +1,4 @@
-"""A Dask scheduler and two single-thread workers, each a process of its own, started from the command line."""
+"""A Dask scheduler and two single-thread workers, each a process of its own, started from the command line; a Ray."""
 
 from __future__ import annotations
 
@@ -70,6 +70,18 @@ def cluster(tmp_path_factory):
     made = Cluster(tmp_path_factory.mktemp("dask"))
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def local_ray():
+    """A Ray of two worker processes, known to joblib as "ray"."""
+    ray = pytest.importorskip("ray")  # has no wheels for the newest Python
+    from ray.util.joblib import register_ray
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100 * 2**20)
+    register_ray()
+    yield ray
+    ray.shutdown()
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.decomposition.options import Options
-from maxmargin.divide.subproblem import KernelData, Subproblem
+from maxmargin.divide.subproblem import Subproblem
+from maxmargin.kernel_values import KernelData
 from maxmargin.problem.formulations import c_svc
 from maxmargin.problem.kernels import Kernel
 from maxmargin.runtime import NEVER

@@ -18,8 +18,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier
 
 from maxmargin import DCSVC, DCSVR, SVC, LinearSVC
+from maxmargin.carriers.on_dask import DaskCarrier
 from maxmargin.divide import level
-from maxmargin.divide.on_dask import DaskCarrier
 from maxmargin.divide.remote import Afar, Blocks
 from maxmargin.runtime import Deadline
 
@@ -177,11 +177,14 @@ def test_a_subproblem_that_kills_every_worker_says_what_it_needs():
         def call(self, function, *args, at=None):
             return object()
 
+        def solve(self, function, *args):
+            return object()
+
         def wait(self, refs, seconds):
             return refs
 
         def get(self, ref):
-            from maxmargin.divide.remote import LostError
+            from maxmargin.carriers import LostError
 
             raise LostError("killed by signal 9")
 
@@ -213,6 +216,9 @@ class AtOnce:
     def call(self, function, *args, at=None):
         self.log.append((function.__name__, at))
         return self._kept(function(*(arg.value if isinstance(arg, Ref) else arg for arg in args)), at)
+
+    def solve(self, function, *args):
+        return self.call(function, *args, lambda: False)
 
     def spread(self, work):
         return ["a" if i % 2 else "b" for i in range(len(work))]

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier
 
 from maxmargin import DCSVC, SVC
-from maxmargin.divide.on_ray import RayCarrier
+from maxmargin.carriers.on_ray import RayCarrier
 from maxmargin.divide.remote import Afar, Blocks
 from maxmargin.runtime import Deadline
 
@@ -28,14 +28,9 @@ PLAN = {"C": 10.0, "gamma": 0.05, "k": 3, "levels": 2, "sample_size": 100, "rand
 
 
 @pytest.fixture(scope="module")
-def on_ray():
-    from ray.util.joblib import register_ray
-
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100 * 2**20)
-    register_ray()
+def on_ray(local_ray):
     with joblib.parallel_config("ray"):
         yield
-    ray.shutdown()
 
 
 @pytest.fixture(scope="module")

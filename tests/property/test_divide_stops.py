@@ -21,7 +21,8 @@ from maxmargin import DCSVC, DCSVR
 from maxmargin.decomposition.options import Options
 from maxmargin.divide.levels import DivideAndConquer
 from maxmargin.divide.model import DivideResult, Plan, Problem
-from maxmargin.divide.subproblem import KernelData, restricted, variables
+from maxmargin.divide.subproblem import restricted, variables
+from maxmargin.kernel_values import KernelData
 from maxmargin.problem.certificates import Certificate, certify
 from maxmargin.problem.fitted import certify_fit
 from maxmargin.problem.formulations import c_svc, epsilon_svr

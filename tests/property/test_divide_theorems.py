@@ -12,7 +12,8 @@ from maxmargin.decomposition.options import Options
 from maxmargin.decomposition.solver import solve
 from maxmargin.divide.levels import DivideAndConquer
 from maxmargin.divide.model import DivideResult, Plan, Problem
-from maxmargin.divide.subproblem import KernelData, restricted, variables
+from maxmargin.divide.subproblem import restricted, variables
+from maxmargin.kernel_values import KernelData
 from maxmargin.problem import formulations
 from maxmargin.problem.certificates import certify
 from maxmargin.problem.formulations import QP

@@ -11,7 +11,7 @@ import maxmargin
 
 PACKAGE = Path(maxmargin.__file__).parent
 SOLVERS = {"decomposition", "divide", "linear", "budget"}
-BASE = {"kernel_values", "problem", "runtime", "data", "_core"}
+BASE = {"kernel_values", "problem", "runtime", "data", "carriers", "_core"}
 
 # What the modules of each folder may import from maxmargin, besides their own folder.
 MAY_IMPORT = {
@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "kernel_values": {"problem", "data", "runtime", "_core"},
     "problem": set(),
     "runtime": {"_core"},
+    "carriers": {"runtime"},
     "data": {"_core", "runtime"},
     "_core.py": {"_cpu"},
 }

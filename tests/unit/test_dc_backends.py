@@ -13,8 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import DCSVC, DCSVR
 from maxmargin.decomposition.options import Options
-from maxmargin.divide.side_by_side import by_joblib, in_threads
-from maxmargin.divide.subproblem import KernelData, Subproblem, solve_subproblem
+from maxmargin.carriers import by_joblib
+from maxmargin.divide.side_by_side import in_threads
+from maxmargin.divide.subproblem import Subproblem, solve_subproblem
+from maxmargin.kernel_values import KernelData
 from maxmargin.problem.formulations import c_svc
 from maxmargin.problem.kernels import Kernel
 from maxmargin.runtime import NEVER, Deadline
@@ -103,7 +105,7 @@ def test_time_that_is_up_stops_subproblems_in_processes(backend):
     tasks = subproblems(3, deadline=Deadline.after(0.3), tol=0.0, working_set_size=2)
     pieces = []
     with joblib.parallel_config(backend, n_jobs=2):
-        for _ in by_joblib(tasks, 2, pieces):
+        for _ in by_joblib([joblib.delayed(solve_subproblem)(task) for task in tasks], 2, pieces):
             pass
     assert sorted(piece.cluster for piece in pieces) == [0, 1, 2]
     assert {str(piece.result.status) for piece in pieces} <= {"max_time", "stalled"}

@@ -16,7 +16,6 @@ from maxmargin.divide.clustering import (
     _fill_empty,
     best_kmeans,
     clustering_kernel,
-    drained,
     gram_matrix,
     kernel_kmeans,
     nearest_in,
@@ -24,11 +23,11 @@ from maxmargin.divide.clustering import (
 )
 from maxmargin.divide.levels import DivideAndConquer
 from maxmargin.divide.model import Plan, Problem
-from maxmargin.divide.subproblem import KernelData
+from maxmargin.kernel_values import KernelData
 from maxmargin.problem.certificates import certify
 from maxmargin.problem.formulations import c_svc, epsilon_svr
 from maxmargin.problem.kernels import Kernel
-from maxmargin.runtime import Control, Deadline, run
+from maxmargin.runtime import Control, Deadline, drained, run
 
 TOL = 1e-6
 

@@ -17,11 +17,10 @@ from maxmargin.budget.sgd import Batch, BudgetResult, BudgetSolver
 from maxmargin.dask.machine import DecidesOnDask
 from maxmargin.dask.partitions import IntArray, Partitions
 from maxmargin.dask.values import FloatArray, gamma_of
-from maxmargin.divide.clustering import drained
 from maxmargin.estimators import budget as local
 from maxmargin.estimators._base import check_flags
 from maxmargin.estimators._labelled import Labelled
-from maxmargin.runtime import Control, Deadline, Result, Status, run, steps, thread_count
+from maxmargin.runtime import Control, Deadline, Result, Status, drained, run, steps, thread_count
 
 MERGES = 256  # support vectors less per call of the core, which then takes some milliseconds
 

@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from maxmargin.divide.on_dask import DaskCarrier
-from maxmargin.divide.remote import ATTEMPTS, LostError, stacked
-from maxmargin.divide.side_by_side import LOOK
+from maxmargin.carriers import ATTEMPTS, LOOK, LostError
+from maxmargin.carriers.on_dask import DaskCarrier
+from maxmargin.data.rows import stacked
 
 IntArray = NDArray[np.int64]
 SMALL = 1 << 16  # bytes of an argument that may go by way of the scheduler with a task

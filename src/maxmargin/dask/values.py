@@ -14,14 +14,13 @@ from maxmargin.dask.partitions import IntArray, Partitions
 from maxmargin.data.matrix import as_matrix
 from maxmargin.data.rows import DistinctRows, grouped_rows
 from maxmargin.decomposition.ending import Point, violations
-from maxmargin.decomposition.options import DualResult, Options
-from maxmargin.divide.clustering import Elsewhere, Steps, drained, gram_matrix, nearest_native, nearest_of_blocks
+from maxmargin.decomposition.options import DualResult
+from maxmargin.divide.clustering import Elsewhere, Steps, gram_matrix, nearest_native, nearest_of_blocks
 from maxmargin.divide.remote import Blocks
-from maxmargin.divide.subproblem import KernelData
-from maxmargin.kernel_values.native import Frame, Samples
+from maxmargin.kernel_values import Frame, KernelData, Samples
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import Kernel, checked_block, largest_value, power_sum, scale_of_variance, weighted_sums
-from maxmargin.runtime import Status, settled
+from maxmargin.runtime import Status, drained, settled
 
 FloatArray = NDArray[np.float64]
 FRAME_ROWS = 1000  # whose mean stands for all rows': where distances are measured from, which any point near them serves for
@@ -63,8 +62,9 @@ class PartitionedData(KernelData):
         fetch = super().rows_of
         return fetch(ids) if len(ids) * self.X.shape[1] > Held.most else self._held.of(ids, fetch)
 
-    def at_zero(self, qp: QP, ids: IntArray, options: Options, status: Status) -> DualResult:
-        return judged(qp, np.zeros(qp.n_variables), np.zeros(qp.n), options.tol, status)
+    def at_zero(self, qp: QP, tol: float, status: Status) -> DualResult:
+        """What is known of the QP of some samples before anything is solved, without their rows."""
+        return judged(qp, np.zeros(qp.n_variables), np.zeros(qp.n), tol, status)
 
     def sums(self, ids: IntArray, others: IntArray, coef: FloatArray) -> Generator[None, None, FloatArray]:
         """Σ coef_i K(others_i, ·) at the samples `ids`, partition by partition, in float64: a certificate rests on it."""

@@ -6,11 +6,12 @@ The order is that of a hash of the values, which also mixes the rows well for th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin import _core
@@ -93,3 +94,10 @@ def grouped_rows(
     member_weight = weight[member]
     total: FloatArray = np.bincount(owner, weights=member_weight).astype(np.float64) if len(at) else member_weight
     return DistinctRows(member[new], total, member, owner, member_weight)
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Rows below rows, dense or CSR."""
+    if len(parts) == 1:
+        return parts[0]
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)

@@ -27,7 +27,7 @@ from maxmargin.decomposition.ending import cancels
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import MOST_STEPS
 from maxmargin.decomposition.working_set import MB
-from maxmargin.kernel_values import NativeValues
+from maxmargin.kernel_values import NativeValues, Source
 from maxmargin.problem.formulations import QP, ROUNDING
 from maxmargin.runtime import NEVER, Deadline, Solver, Status, Turn, settled
 
@@ -58,7 +58,7 @@ class Problem:
     chosen: IntArray
     blocks: tuple[int, int] = (0, -1)
     alpha: FloatArray | None = None
-    solver: Callable[[Deadline], Solver[DualResult]] | None = None
+    solver: Callable[[Source, Options, Deadline], Solver[DualResult]] | None = None
     kept: dict[str, FloatArray] | None = None
 
 

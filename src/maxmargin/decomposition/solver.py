@@ -38,7 +38,7 @@ from maxmargin.decomposition.working_set import Violators, WorkingSet, merge, pa
 from maxmargin.kernel_values import Source
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import TooLargeError
-from maxmargin.runtime import NEVER, Control, Deadline, Status, Turn, known_to_all, run, settled
+from maxmargin.runtime import NEVER, Control, Deadline, Status, Turn, drained, known_to_all, run, settled
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -322,7 +322,7 @@ class Decomposition:
                 known[np.concatenate([samples for samples, _ in state.left])] = False
                 return known
             if state.left:
-                _drained(state.unshrink())
+                drained(state.unshrink())
             renewed(state)
         hurry = status in (Status.INTERRUPTED, Status.MAX_TIME)
         while state.pending:
@@ -337,8 +337,3 @@ class Decomposition:
     def _too_long(self, seconds: float) -> bool:
         """Whether a pass would try the patience of who has stopped the run; on all ranks what the first one says."""
         return over(self.team).any(self.team.rank == 0 and seconds > PATIENCE)
-
-
-def _drained(steps: Generator[None, None, None]) -> None:
-    for _ in steps:
-        pass

@@ -121,7 +121,7 @@ class Together:
         def make(k: int, deadline: Deadline) -> Solver[DualResult]:
             problem, begin = self.problems[self._which[k]], self._begin[self._which[k]]
             if problem.solver is not None:
-                return problem.solver(deadline)
+                return problem.solver(self._source(problem.chosen), self._options, deadline)
             return Decomposition(problem.qp, self._source(problem.chosen), self._options, alpha=begin, deadline=deadline)
 
         control, numbers = self._control, self._which if len(self.problems) > 1 else None

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,7 +36,6 @@ from maxmargin.problem.kernels import Kernel
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Steps = Generator[None, None, IntArray]
-T = TypeVar("T")
 
 # Nearest centre for some points: (ids, rows of the sampled points, ends, offsets) → cluster per id, in short steps.
 Nearest = Callable[[IntArray, IntArray, IntArray, FloatArray], Steps]
@@ -308,12 +307,3 @@ def nearest_of_blocks(block: Callable[[IntArray], FloatArray], ids: IntArray, en
         out[i : i + step] = np.argmin(offset - 2 * mean, axis=1)
         yield None
     return out
-
-
-def drained(steps: Generator[Any, None, T]) -> T:
-    """What a generator of steps returns, when nobody waits in between."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]

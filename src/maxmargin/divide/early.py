@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.data.matrix import as_matrix
-from maxmargin.divide.clustering import Centers, drained, nearest_native, nearest_of_blocks
+from maxmargin.divide.clustering import Centers, nearest_native, nearest_of_blocks
 from maxmargin.divide.model import LevelModel, Problem, regression_targets
 from maxmargin.kernel_values import Samples
 from maxmargin.problem.kernels import Kernel, checked_block, weighted_sums
+from maxmargin.runtime import drained
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -11,16 +11,27 @@ import threading
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.carriers import Carrier, active_carrier, by_joblib, workers
 from maxmargin.decomposition.options import Options
-from maxmargin.divide.carriers import active_carrier
 from maxmargin.divide.clustering import Partition
 from maxmargin.divide.model import Certificate, LevelModel, Plan, Problem, best_constant
-from maxmargin.divide.remote import Afar, Blocks, Carrier
-from maxmargin.divide.side_by_side import by_joblib, in_threads, workers
-from maxmargin.divide.subproblem import KernelData, Piece, Solving, Subproblem, cut_short, one_class, restricted, variables
+from maxmargin.divide.remote import Afar, Blocks
+from maxmargin.divide.side_by_side import in_threads
+from maxmargin.divide.subproblem import (
+    Piece,
+    Solving,
+    Subproblem,
+    cut_short,
+    one_class,
+    restricted,
+    solve_subproblem,
+    variables,
+)
+from maxmargin.kernel_values import KernelData
 from maxmargin.problem.formulations import intercept_and_r
 from maxmargin.runtime import Status
 
@@ -94,7 +105,8 @@ class Level:
             yield from self._solve_alone(task)
         rest = self.tasks[giants:]
         if rest:
-            yield from in_threads(rest, jobs, self._stop, self.pieces) if shared else by_joblib(rest, jobs, self.pieces)
+            calls = [joblib.delayed(solve_subproblem)(task) for task in rest]
+            yield from in_threads(rest, jobs, self._stop, self.pieces) if shared else by_joblib(calls, jobs, self.pieces)
 
     def _solve_afar(self, carrier: Carrier) -> Generator[None, None, None]:
         blocks = self.data.afar = self.data.afar or Blocks(carrier, len(self.data.rows), self.data.rows_of)
@@ -130,10 +142,10 @@ class Level:
             if (task.problem, task.cluster) not in done:
                 if self._alone is not None and self._alone[0] is task:
                     reached = self._alone[1].reached(status)
-                elif task.alpha is not None:
+                elif task.alpha is not None or self.data.at_hand:
                     reached = task.solving().reached(status)
                 else:
-                    reached = self.data.at_zero(task.qp, task.ids, task.options, status)
+                    reached = self.data.at_zero(task.qp, task.options.tol, status)  # type: ignore[attr-defined]
                 self.pieces.append(Piece.of(task, reached))
 
     def snapshot(self) -> list[FloatArray]:

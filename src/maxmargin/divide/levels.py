@@ -40,12 +40,13 @@ from numpy.typing import NDArray
 
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.divide.bound import theorem_1
-from maxmargin.divide.clustering import Partition, clustering_kernel, drained, partition
+from maxmargin.divide.clustering import Partition, clustering_kernel, partition
 from maxmargin.divide.level import Level
 from maxmargin.divide.model import STAGES, TABLE, Certificate, DivideResult, Kept, LevelModel, Plan, Problem, support
-from maxmargin.divide.subproblem import KernelData, Solving, one_class, restricted
+from maxmargin.divide.subproblem import Solving, one_class, restricted
 from maxmargin.divide.whole import Row, Rows, Whole
-from maxmargin.runtime import Status, Turn
+from maxmargin.kernel_values import KernelData
+from maxmargin.runtime import Status, Turn, drained
 
 IntArray = NDArray[np.int64]
 Alphas = Sequence[NDArray[np.float64]]

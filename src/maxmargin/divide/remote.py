@@ -1,7 +1,6 @@
 """Subproblems on other machines: rows that stay where they were sent, and a loop that a lost worker does not end.
 
-A carrier is a cluster as this folder sees it: values are put on workers, functions are called there, and both are known
-here by references. Each row of the samples is sent once. A level's cluster is then put together by the workers, out of
+Each row of the samples is sent once. A level's cluster is then put together by the workers, out of
 the rows that they have from the level below: only the numbers of rows and what belongs to a QP (bounds, signs, start)
 come from here, and alpha and f go back.
 
@@ -16,70 +15,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from maxmargin.carriers import ATTEMPTS, GONE, LOOK, Carrier, LostError
+from maxmargin.data.rows import stacked
 from maxmargin.decomposition.options import DualResult, Options
-from maxmargin.divide.clustering import drained
-from maxmargin.divide.side_by_side import LOOK, Steps
-from maxmargin.divide.subproblem import KernelData, Piece, Solving, Subproblem
-from maxmargin.kernel_values import Frame
+from maxmargin.divide.side_by_side import Steps
+from maxmargin.divide.subproblem import Piece, Solving, Subproblem
+from maxmargin.kernel_values import Frame, KernelData
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import Kernel
-from maxmargin.runtime import Deadline, deferred_interrupt
+from maxmargin.runtime import Deadline, deferred_interrupt, drained
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 AT_ONCE = 64  # subproblems that are sent together
 TOGETHER = 8  # lists of rows that are picked by one task
-ATTEMPTS = 4  # at one subproblem: a machine may be taken away twice, and a third time by chance
-
-
-GONE = object()  # the home of a value that is lost
-
-
-class LostError(Exception):
-    """What was asked for is gone with the worker that had it, or that had what it needs."""
-
-
-class Carrier(Protocol):
-    """A cluster of workers. References are its own; those among the arguments of a call stand for their values."""
-
-    def put(self, value: Any, at: Any = None) -> Any:
-        """Send a value to a worker (the one at that home), past whoever schedules."""
-        ...
-
-    def put_all(self, values: Sequence[Any], at: Any = None) -> list[Any]:
-        """The same of several values, in one go."""
-        ...
-
-    def spread(self, work: Sequence[float]) -> list[Any]:
-        """A home for each of these amounts of work, so that all workers get about as much; None: any."""
-        ...
-
-    def call(self, function: Callable[..., Any], *args: Any, at: Any = None) -> Any:
-        """A reference to what the function returns; `at` is a home (see `homes`) to prefer."""
-        ...
-
-    def homes(self, refs: Sequence[Any]) -> list[Any]:
-        """Where each value is: equal for those in one place, GONE for lost ones. Waits for those being computed."""
-        ...
-
-    def wait(self, refs: Sequence[Any], seconds: float) -> list[Any]:
-        """Those that are there, failed or lost, as soon as there is one; none when the time is up."""
-        ...
-
-    def get(self, ref: Any) -> Any:
-        """The value; the error that the function raised; or LostError."""
-        ...
-
-    def drop(self, refs: Sequence[Any]) -> None:
-        """Nobody needs these any more: those not begun need not be, those under way may stop."""
-        ...
 
 
 class Blocks:
@@ -228,13 +183,6 @@ def _chunks(at: Sequence[Any]) -> list[tuple[Any, list[int]]]:
     return [(home, lists[i : i + TOGETHER]) for home, lists in by_home.items() for i in range(0, len(lists), TOGETHER)]
 
 
-def stacked(parts: Sequence[Any]) -> Any:
-    """Rows below rows, dense or CSR."""
-    if len(parts) == 1:
-        return parts[0]
-    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
-
-
 def picked(plan: list[list[list[tuple[int, NDArray[np.int32]]]]], chunk: int, *blocks: Any) -> list[Any]:
     """The rows that a home has of each list of a chunk; None where it has none."""
     return [stacked([blocks[b][some] for b, some in picks]) if picks else None for picks in plan[chunk]]
@@ -266,7 +214,7 @@ class Order:
         )
 
 
-def solve_order(order: Order, rows: Any, stopped: Callable[[], bool] = lambda: False) -> DualResult:
+def solve_order(order: Order, rows: Any, stopped: Callable[[], bool]) -> DualResult:
     """Where the rows are. Ctrl-C, and a carrier that says so, end it in order."""
     data = KernelData(rows, order.kernel, order.within, order.dtype, order.options.threads, order.frame)
     solving = Solving(order.qp, data, np.arange(len(order.within)), order.options, order.alpha)
@@ -338,7 +286,7 @@ class Afar:
             made = [Order.of(tasks[i], within[i], self._frame) for i in some]
             orders.update(zip(some, self._carrier.put_all(made, home)))
         for i, task in enumerate(tasks):  # in their order: the largest first
-            self._waiting[self._carrier.call(solve_order, orders[i], rows[i])] = task, rows[i], attempts
+            self._waiting[self._carrier.solve(solve_order, orders[i], rows[i])] = task, rows[i], attempts
 
     def _again(self, task: Subproblem, rows: Any, attempts: int, lost: LostError) -> None:
         if attempts >= ATTEMPTS:

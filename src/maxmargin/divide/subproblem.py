@@ -16,75 +16,13 @@ from numpy.typing import NDArray
 
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import Decomposition
-from maxmargin.divide.clustering import drained
-from maxmargin.kernel_values import Frame, GivenValues, NativeValues, Samples, Values
+from maxmargin.kernel_values import KernelData
 from maxmargin.problem.formulations import QP
-from maxmargin.problem.kernels import Kernel
-from maxmargin.runtime import NEVER, Control, Deadline, Status, deferred_interrupt, steps
+from maxmargin.runtime import NEVER, Control, Deadline, Status, deferred_interrupt, drained, steps
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Row = dict[str, float]
-
-
-class KernelData:
-    """Samples 0 … n−1, which are X[rows], with their kernel; prepared for the core at most once per precision.
-
-    `at_hand`: whether the rows are in this process. `frame` is that of the data they are a part of, if they are: see
-    Samples.
-    """
-
-    at_hand = True
-
-    def __init__(
-        self, X: Any, kernel: Kernel, rows: IntArray, dtype: Any, threads: int, frame: Frame | None = None
-    ) -> None:
-        self.X, self.kernel, self.rows, self.threads = X, kernel, np.ascontiguousarray(rows, np.int64), threads
-        self.dtype, self.frame = np.dtype(dtype), frame
-        self.afar: Any = None  # where a cluster's workers have the rows: remote.Blocks
-        self._prepared: dict[Any, Samples] = {}
-        self._lock = threading.Lock()
-
-    def source(self, ids: IntArray | None = None, threads: int | None = None) -> Values:
-        """Kernel values between the samples `ids` (all by default)."""
-        threads = self.threads if threads is None else threads
-        dtype = self.dtype
-        rows = self.rows if ids is None else self.rows[ids]
-        if not self.kernel.native:
-            return GivenValues(self.X, self.kernel, rows, dtype, threads)
-        with self._lock:
-            if dtype not in self._prepared:
-                self._prepared[dtype] = Samples(self.X, self.kernel, self.rows, dtype, self.threads, frame=self.frame)
-        return NativeValues(self._prepared[dtype].with_threads(threads), rows)
-
-    def restricted(self, ids: IntArray) -> KernelData:
-        """The samples `ids` alone, with copies of their rows; kernel values keep their bits."""
-        rows = self.rows[ids]
-        X = self.X[np.ix_(rows, rows)] if self.kernel.name == "precomputed" else self.X[rows]
-        return KernelData(X, self.kernel, np.arange(len(rows)), self.dtype, 1, self.known_frame())
-
-    def known_frame(self) -> Frame | None:
-        """What some of the samples need to have the same kernel values elsewhere."""
-        source = self.source()
-        return source.samples.frame if isinstance(source, NativeValues) else None
-
-    def with_kernel(self, kernel: Kernel) -> KernelData:
-        """The same samples with another kernel."""
-        return KernelData(self.X, kernel, self.rows, self.dtype, self.threads)
-
-    def at_zero(self, qp: QP, ids: IntArray, options: Options, status: Status) -> DualResult:
-        """What is known of the QP of some samples before anything is solved."""
-        return Solving(qp, self, ids, options).reached(status)
-
-    def rows_of(self, ids: IntArray) -> Any:
-        """Copies of these samples' rows."""
-        return self.X[self.rows[ids]]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_prepared", "_lock", "afar")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _prepared={}, _lock=threading.Lock(), afar=None)
 
 
 def variables(qp: QP, samples: IntArray) -> IntArray:

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.decomposition.options import DualResult, Options
-from maxmargin.divide.clustering import drained
 from maxmargin.divide.model import Certificate, LevelModel, Plan, Problem, best_constant
-from maxmargin.divide.subproblem import KernelData, Solving, cut_short, restricted, variables
+from maxmargin.divide.subproblem import Solving, cut_short, restricted, variables
+from maxmargin.kernel_values import KernelData
 from maxmargin.problem.formulations import coefficients, intercept_and_r
-from maxmargin.runtime import Deadline, Status
+from maxmargin.runtime import Deadline, Status, drained
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -17,12 +17,12 @@ from maxmargin.divide.early import Committee, Expansion, Router, trust_of
 from maxmargin.divide.levels import DivideAndConquer
 from maxmargin.divide.model import TABLE, DivideResult, Kept, Plan, Problem
 from maxmargin.divide.progress import progress_bar
-from maxmargin.divide.subproblem import KernelData
 from maxmargin.estimators._base import check_choice, check_flags, check_number, check_seed, require_fitted
 from maxmargin.estimators._checkpoints import HashOrder
 from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._prediction import WORTH_THREADS, remembered, row_blocks
+from maxmargin.kernel_values import KernelData
 from maxmargin.runtime import Control, Result, run, thread_count
 
 FloatArray = NDArray[np.float64]

@@ -27,6 +27,7 @@ from maxmargin.estimators._prediction import WORTH_THREADS, dense_if_small, prep
 from maxmargin.kernel_values import (
     DealtValues,
     GivenValues,
+    KernelData,
     NativeValues,
     Samples,
     SharedValues,
@@ -335,6 +336,11 @@ class Setup:
         if self.team.size > 1:
             return DealtValues(self._prepared(), rows, self.team)
         return NativeValues(self._prepared(), rows)
+
+    def to_send(self) -> KernelData:
+        """The distinct samples, of which other processes get a part each."""
+        frame = self._prepared().frame if self.kernel.native else None
+        return KernelData(self.X, self.kernel, self.rows.index, self.dtype, self.threads, frame)
 
     def same_rows(self, last: dict[str, Any] | None) -> bool:
         """Whether the last fit, of which `last` tells, was to the same samples: on all ranks."""

@@ -24,14 +24,14 @@ FloatArray = NDArray[np.float64]
 
 
 class WeightedNu:
-    """A solver of both stages; `source(dtype)` gives kernel values, `begin` is a warm start in units of the bounds.
+    """A solver of both stages; `begin` is a warm start in units of the bounds.
 
     `kept` is the snapshot of an earlier run: alpha of stage 1, and `second`, that of stage 2, if it came so far.
     """
 
     def __init__(
-        self, y: FloatArray, nu: float, weight: FloatArray, factor: FloatArray, kernel: Source, options: Options,
-        begin: FloatArray | None, deadline: Deadline, kept: dict[str, FloatArray] | None = None,
+        self, y: FloatArray, nu: float, weight: FloatArray, factor: FloatArray, begin: FloatArray | None,
+        kept: dict[str, FloatArray] | None, kernel: Source, options: Options, deadline: Deadline,
     ) -> None:  # fmt: skip
         self.y, self.nu, self.weight, self.factor = y, nu, weight, factor
         self.options, self.deadline, self.half = options, deadline, deadline.share(2)

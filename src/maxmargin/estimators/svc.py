@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
+from maxmargin.decomposition.apart import Apart, elsewhere
 from maxmargin.decomposition.many import Problem
 from maxmargin.decomposition.options import DualResult
 from maxmargin.decomposition.together import SMALL, Together
@@ -24,7 +26,7 @@ from maxmargin.estimators._probability import Probabilities
 from maxmargin.estimators._weighted_nu import WeightedNu
 from maxmargin.estimators.multiclass import ovr_decision, pair_votes
 from maxmargin.problem.formulations import QP, c_svc, intercept_and_r, nu_svc
-from maxmargin.runtime import Control, Deadline, Result, raised_by_all, run
+from maxmargin.runtime import Control, Result, raised_by_all, run
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -98,9 +100,12 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         kept = checkpoint.recalled(order.restored)
         pairs = [replace(pair, kept=mine) for pair, mine in zip(pairs, kept)] if kept else pairs
         problems = [self._problem(pair) for pair in pairs]
-        together = Together(problems, setup.source, members, setup.options, control, setup.team)
+        if setup.team.size == 1 and elsewhere(len(problems)):
+            solver: Apart | Together = Apart(problems, setup.source, members, setup.options, control, setup.to_send())
+        else:
+            solver = Together(problems, setup.source, members, setup.options, control, setup.team)
         watched = checkpoint.watched(control, order.stored)
-        result = run(together, replace(watched, max_iter=-1))  # max_iter is a limit for each pair
+        result = run(solver, replace(watched, max_iter=-1))  # max_iter is a limit for each pair
         setup.widen(max(part.dtype for part in result.parts))
         solutions = [self._solution(pair, part) for pair, part in zip(pairs, result.parts)]
         return result, self._attributes(setup, solutions)
@@ -461,12 +466,8 @@ class NuSVC(Probabilities, _KernelClassifier):
         if not self._weighted(pair):
             return pair.problem(qp)
 
-        def solver(deadline: Deadline) -> WeightedNu:
-            values = setup.source(pair.chosen)
-            weights = pair.weight, pair.factor
-            return WeightedNu(pair.y, self.nu, *weights, values, setup.options, pair.warm, deadline, pair.kept)
-
-        return Problem(qp, pair.chosen, solver=solver, kept=pair.kept)
+        solver = partial(WeightedNu, pair.y, self.nu, pair.weight, pair.factor, pair.warm, pair.kept)
+        return Problem(qp, pair.chosen, pair.classes, solver=solver, kept=pair.kept)
 
     def _solution(self, pair: Pair, result: DualResult) -> Solution:
         if self._weighted(pair):

@@ -7,7 +7,7 @@ from maxmargin.runtime.interrupt import deferred_interrupt
 from maxmargin.runtime.rank_sums import RankSums
 from maxmargin.runtime.rank_threads import Threads
 from maxmargin.runtime.result import Progress, Result, Status, Turn
-from maxmargin.runtime.run import Control, Solver, run, settled, steps
+from maxmargin.runtime.run import Control, Solver, drained, run, settled, steps
 from maxmargin.runtime.several import Several, Total, total
 from maxmargin.runtime.threads import blas_threads, thread_count
 from maxmargin.runtime.together import agree, known_to_all, or_all_fail, raised_by_all, together
@@ -15,6 +15,6 @@ from maxmargin.runtime.together import agree, known_to_all, or_all_fail, raised_
 __all__ = [
     "ALONE", "NEVER", "Checkpoints", "Comm", "Control", "Deadline", "Mpi", "Progress", "RankError", "RankSums", "Result",
     "Serial", "Several", "Solver", "Status", "Threads", "Total", "Turn", "agree", "as_comm", "blas_threads",
-    "deferred_interrupt", "known_to_all", "or_all_fail", "raised_by_all", "run", "settled", "steps", "thread_count",
-    "together", "total",
+    "deferred_interrupt", "drained", "known_to_all", "or_all_fail", "raised_by_all", "run", "settled", "steps",
+    "thread_count", "together", "total",
 ]  # fmt: skip

@@ -34,6 +34,7 @@ from maxmargin.runtime.result import Progress, Result, Status, Turn
 from maxmargin.runtime.together import agree
 from maxmargin.runtime.trace import WHOLE, Log
 
+T = TypeVar("T")
 ResultT = TypeVar("ResultT", bound=Result)
 ResultT_co = TypeVar("ResultT_co", bound=Result, covariant=True)
 Row = dict[str, float]
@@ -159,6 +160,15 @@ def run(solver: Solver[ResultT], control: Control) -> ResultT:
                 result: ResultT = end.value
                 return result
             show(row)
+
+
+def drained(steps: Generator[Any, None, T]) -> T:
+    """What a generator of steps returns, when nobody waits in between."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
 
 def _worth_showing(name: str, value: float) -> bool:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import joblib
 
-from maxmargin.divide.remote import Carrier
+from maxmargin.carriers.protocol import Carrier
 
 
 @contextmanager
@@ -19,12 +19,12 @@ def active_carrier() -> Iterator[Carrier | None]:
     backend, _ = joblib.parallel.get_active_backend(prefer="threads")
     kind = f"{type(backend).__module__}.{type(backend).__name__}"
     if kind == "joblib._dask.DaskDistributedBackend":
-        from maxmargin.divide.on_dask import DaskCarrier
+        from maxmargin.carriers.on_dask import DaskCarrier
 
         with backend.retrieval_context():
             yield DaskCarrier(backend.client)
     elif kind == "ray.util.joblib.ray_backend.RayBackend":
-        from maxmargin.divide.on_ray import RayCarrier
+        from maxmargin.carriers.on_ray import RayCarrier
 
         yield RayCarrier(backend.ray_remote_args)
     else:

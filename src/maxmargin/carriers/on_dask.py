@@ -1,4 +1,4 @@
-"""A Dask cluster as a carrier of subproblems (remote.py). Needs `distributed`, which whoever has a client has."""
+"""A Dask cluster as a carrier. Needs `distributed`, which whoever has a client has."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from distributed import KilledWorker, get_worker, wait
 from distributed.worker import thread_state
 
-from maxmargin.divide.remote import GONE, LostError, solve_order
-from maxmargin.divide.side_by_side import LOOK
+from maxmargin.carriers.protocol import GONE, LOOK, LostError
 
 # What a future says of itself when its value is gone for good. One that is "lost" is computed again.
 LOST = ("cancelled", "error")
 PATIENCE = 5.0  # seconds, with one worker
-FIRST = 1 << 30  # above the priorities of all subproblems
+FIRST = 1 << 30  # above the priorities of all that takes long
 
 
 class DaskCarrier:
@@ -45,14 +45,17 @@ class DaskCarrier:
             ) from error
 
     def call(self, function: Callable[..., Any], *args: Any, at: Any = None) -> Any:
-        self._calls += 1
-        priority = -self._calls  # first come, first served; but whoever waits for a row is not kept waiting by a QP
-        if function is solve_order:
-            function = solve_until_cancelled
-        else:
-            priority += FIRST
         where = {} if at is None else {"workers": [at], "allow_other_workers": True}
-        return self.client.submit(function, *args, pure=False, priority=priority, **where)
+        return self.client.submit(function, *args, pure=False, priority=FIRST + self._later(), **where)
+
+    def solve(self, function: Callable[..., Any], *args: Any) -> Any:
+        name = f"{function.__name__}-{uuid4()}"
+        return self.client.submit(until_cancelled, function, *args, key=name, pure=False, priority=self._later())
+
+    def _later(self) -> int:
+        """First come, first served; but whoever waits for a row is not kept waiting by a QP."""
+        self._calls += 1
+        return -self._calls
 
     def spread(self, work: Sequence[float]) -> list[Any]:
         """The largest first, each to the worker that would be done with it first."""
@@ -109,7 +112,7 @@ class DaskCarrier:
             self.client.cancel(list(refs), force=True)
 
 
-def solve_until_cancelled(order: Any, rows: Any) -> Any:
+def until_cancelled(function: Callable[..., Any], *args: Any) -> Any:
     """On a worker: a task that nobody waits for any more ends after the turn that is under way."""
     worker, key = get_worker(), thread_state.key
 
@@ -117,4 +120,4 @@ def solve_until_cancelled(order: Any, rows: Any) -> Any:
         task = worker.state.tasks.get(key)
         return task is None or task.state == "cancelled"
 
-    return solve_order(order, rows, stopped)
+    return function(*args, stopped)

@@ -1,4 +1,4 @@
-"""A Ray cluster as a carrier of subproblems (remote.py): tasks and objects, not the pool of its joblib backend.
+"""A Ray cluster as a carrier: tasks and objects, not the pool of its joblib backend.
 
 Ray keeps objects per machine, and moves them itself to where a task needs them.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from maxmargin.divide.remote import LostError
+from maxmargin.carriers.protocol import LostError
 
 
 class RayCarrier:
@@ -33,6 +33,9 @@ class RayCarrier:
     def call(self, function: Callable[..., Any], *args: Any, at: Any = None) -> Any:
         return self._ray.remote(function).options(**self._args).remote(*args)
 
+    def solve(self, function: Callable[..., Any], *args: Any) -> Any:
+        return self.call(function, *args, never)
+
     def homes(self, refs: Sequence[Any]) -> list[Any]:
         return [None] * len(refs)
 
@@ -53,3 +56,8 @@ class RayCarrier:
     def drop(self, refs: Sequence[Any]) -> None:
         for ref in refs:
             self._ray.cancel(ref)  # Ctrl-C for the task, which ends it after the turn that is under way
+
+
+def never() -> bool:
+    """Whether nobody waits any more: Ray sends Ctrl-C instead."""
+    return False
