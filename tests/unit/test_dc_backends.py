@@ -12,8 +12,8 @@ from joblib._parallel_backends import MultiprocessingBackend
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import DCSVC, DCSVR
-from maxmargin.decomposition.options import Options
 from maxmargin.carriers import by_joblib
+from maxmargin.decomposition.options import Options
 from maxmargin.divide.side_by_side import in_threads
 from maxmargin.divide.subproblem import Subproblem, solve_subproblem
 from maxmargin.kernel_values import KernelData
