@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import pickle
 import random
 import shutil
 import signal
@@ -19,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -28,28 +31,37 @@ import pytest
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy comes: children are forked
 sys.path.insert(0, str(Path(__file__).parent))
 import native
+import records
 from named import NAMED, NATIVE
 from operators import Mutant, changes, mutant
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "maxmargin"
+ORIGINAL: list[Path] = []  # where the package was copied to when the run began
+WITHOUT = shutil.ignore_patterns("__pycache__", "*.so")
+UNCHANGED = Mutant("__init__.py", 1, "", "", (PACKAGE / "__init__.py").read_text())
 LIBRARIES = (
     "numpy", "scipy.sparse", "scipy.optimize", "scipy.linalg", "sklearn.svm", "sklearn.pipeline", "sklearn.datasets",
     "sklearn.model_selection", "sklearn.utils.estimator_checks", "hypothesis", "joblib", "tqdm.auto", "pandas",
 )  # fmt: skip
-HANG = 120  # seconds for one test: then it hangs, which is noticed (MAXMARGIN_HANG: others, for a busy machine)
-# Tests that should notice, the quick ones first: the run ends with the first that fails.
+HANG = 45  # seconds for one test, and five times what it takes without a change: then it hangs, which is noticed
+HUNG, SLOW, NEVER = "a test hung", "ten times as slow", "no test of this room runs it"
+# Tests that should notice; of these, a change is tried on those that run its line (records.py).
 TESTS = {
-    "problem": ["unit/test_formulations.py", "unit/test_certificates.py", "unit/test_bad_input.py",
-                "unit/test_exact_ends.py", "contract", "property/test_exact.py", "property/test_extreme_inputs.py"],
-    "runtime": ["unit/test_run.py", "unit/test_progress.py", "contract", "unit/test_dc_report.py", "unit/test_threads.py"],
+    "problem": ["unit/test_formulations.py", "unit/test_certificates.py", "unit/test_certificates_edges.py",
+                "unit/test_bad_input.py", "unit/test_exact_ends.py", "contract", "property/test_exact.py",
+                "property/test_extreme_inputs.py"],
+    "runtime": ["unit/test_run.py", "unit/test_progress.py", "unit/test_several.py", "unit/test_checkpoints.py",
+                "unit/test_checkpoints_ends.py", "unit/test_checkpoints_refused.py", "unit/test_exact_ends.py", "contract",
+                "unit/test_dc_report.py", "unit/test_threads.py", "unit/test_linear_trace.py", "ranks/test_comm.py",
+                "ranks/test_linear.py", "ranks/test_checkpoints.py", "unit/test_together.py"],
     "decomposition": ["unit/test_working_set.py", "unit/test_solve_qp.py", "property/test_inner_solvers.py",
                       "unit/test_inner_in_fit.py", "property/test_stopped_runs.py", "unit/test_exact_ends.py", "contract",
-                      "property/test_exact.py", "property/test_extreme_inputs.py"],
+                      "property/test_exact.py", "property/test_extreme_inputs.py", "unit/test_together.py",
+                      "unit/test_kept_rows.py", "unit/test_checkpoints.py", "oracle/test_libsvm.py"],
     "divide": ["unit/test_divide_constants.py", "unit/test_divide_committee.py", "unit/test_divide.py", "unit/test_dc.py",
                "unit/test_dc_report.py", "property/test_divide_contract.py", "property/test_divide_theorems.py",
-               "property/test_divide_stops.py",
-               "unit/test_dc_backends.py"],
+               "property/test_divide_stops.py", "unit/test_dc_backends.py"],
     "budget": ["unit/test_budget_rules.py", "unit/test_budget_merging.py", "unit/test_budget_sgd.py",
                "unit/test_budget_refit.py", "unit/test_budget_estimator.py", "property/test_budget_properties.py",
                "property/test_budget_contract.py"],
@@ -60,7 +72,19 @@ TESTS = {
                "unit/test_linear_weights.py", "unit/test_linear_trace.py", "unit/test_newton_directions.py",
                "unit/test_linear_search.py", "property/test_ocas_certificate.py",
                "property/test_crammer_singer_certificate.py", "oracle/test_linear_regression.py",
-               "property/test_linear_one_norm.py", "property/test_linear_fuzz.py"],
+               "property/test_linear_one_norm.py", "property/test_linear_fuzz.py", "unit/test_linear_classes.py",
+               "unit/test_linear_path.py", "unit/test_linear_far_from_zero.py", "unit/test_reduced_problem.py",
+               "property/test_linear_regression_fuzz.py", "oracle/test_linear_oracle.py", "contract",
+               "ranks/test_linear.py"],
+    "kernel_values": ["unit/test_kernel_values.py", "unit/test_far_pairs.py", "unit/test_kept_rows.py", "contract",
+                      "unit/test_prediction.py", "unit/test_single_rows.py", "unit/test_bad_input.py",
+                      "unit/test_threads.py"],
+    "selection": ["selection", "unit/test_selection_linear.py", "unit/test_linear_path.py",
+                  "sklearn_api/test_selection_sklearn.py"],
+    "models": ["unit/test_models_native.py", "unit/test_models_text.py", "unit/test_models_damage.py",
+               "unit/test_models_old.py", "unit/test_models_onnx.py", "unit/test_models_skops.py", "unit/test_pickle.py"],
+    "dask": ["clusters/test_dask_linear.py", "clusters/test_dask_divided.py", "clusters/test_dask_budget.py"],
+    "spmd": ["ranks/test_comm.py", "ranks/test_linear.py", "ranks/test_exact.py", "ranks/test_mpi.py"],
     "data": ["unit/test_libsvm_format.py", "unit/test_data_files.py", "unit/test_data_properties.py"],
 }  # fmt: skip
 NATIVE_TESTS = {
@@ -88,49 +112,85 @@ def core() -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def noticed(change: Mutant, tests: list[str], limit: float) -> str:
-    """By what it was killed, or nothing."""
+def noticed(change: Mutant, tests: list[str], runs: dict[str, records.Run]) -> str:
+    """By which of these tests it was killed; nothing if by none. How long each takes without the change is in `runs`."""
+    seconds = [runs[name].seconds for name in tests]
+    hang, limit = HANG + 5 * max(seconds), HANG + 10 * sum(seconds)
+    with copied(change) as folder:
+        said = folder / "said"
+        options = ["-x", f"--timeout={hang:.0f}", *{str(ROOT / name.split("::")[0]): 0 for name in tests}]
+        child = forked(lambda: _pytest(folder, said, options, records.Chosen(tests)))
+        end = time.time() + limit
+        while (done := os.waitpid(child, os.WNOHANG))[0] == 0:
+            if time.time() > end:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                return SLOW
+            time.sleep(0.05)
+        lines = said.read_text(errors="replace").strip().splitlines()
+    if done[1] == 0:
+        return ""
+    if any("+ Timeout +" in line for line in lines):
+        return HUNG
+    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    return failed[0].split(" - ")[0] if failed else lines[-1] if lines else "a crash"
+
+
+def recorded(file: Path) -> dict[str, records.Run]:
+    """What the tests of a file run, without any change."""
+    print(f"recording {file.relative_to(ROOT)}", flush=True)
+    with copied(UNCHANGED) as folder:
+        recorder = records.Recorder(folder / "maxmargin")
+
+        def run() -> int:
+            failed = _pytest(folder, folder / "said", [str(file)], recorder)
+            (folder / "runs").write_bytes(pickle.dumps(recorder.runs))
+            return failed
+
+        if os.waitpid(forked(run), 0)[1] not in (0, pytest.ExitCode.NO_TESTS_COLLECTED << 8):
+            raise SystemExit(f"{file} fails without any change:\n{(folder / 'said').read_text()[-2000:]}")
+        runs: dict[str, records.Run] = pickle.loads((folder / "runs").read_bytes())
+        return runs
+
+
+@contextmanager
+def copied(change: Mutant) -> Iterator[Path]:
+    """A folder with a copy of the package that has the change."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "maxmargin"
-        shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+        shutil.copytree(ORIGINAL[0], copy)
         for module in Path(os.environ["MAXMARGIN_CORE"]).parent.glob("*.so"):
             (copy / module.name).symlink_to(module)
         if not change.path.endswith(".hpp"):  # one of the core is in its module
             (copy / change.path).write_text(change.source)
-        said = Path(folder) / "said"
-        child = os.fork()  # with all that tests import but the package, which takes longer than many of them
-        if child == 0:
-            os._exit(_tested(folder, said, tests))
-        end = time.time() + limit
-        while (done := os.waitpid(child, os.WNOHANG))[0] == 0:
-            if time.time() > end:  # nothing noticed so far
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                return ""
-            time.sleep(0.2)
-        if done[1] == 0:
-            return ""
-        lines = said.read_text().strip().splitlines()
-    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
-    return (failed[0].split(" - ")[0] if failed else lines[-1] if lines else "a crash")[:110]
+        yield Path(folder)
 
 
-def _tested(folder: str, said: Path, tests: list[str]) -> int:
-    """In the child: run the tests with the copy in the place of the installed package, whatever way that was installed."""
+def forked(run: Callable[[], int]) -> int:
+    """A child with all that tests import but the package, which takes longer than many of them."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        os._exit(run())
+    return child
+
+
+def _pytest(folder: Path, said: Path, options: list[str], plugin: object) -> int:
+    """In the child: run tests with the copy in the place of the installed package, whatever way that was installed."""
     out = os.open(said, os.O_WRONLY | os.O_CREAT)
     for stream in (1, 2):
         os.dup2(out, stream)
     sys.meta_path[:] = [finder for finder in sys.meta_path if "Redirecting" not in type(finder).__name__]
-    sys.path.insert(0, folder)
+    sys.path.insert(0, str(folder))
+    os.environ["PYTHONPATH"] = str(folder)  # for programs that tests start
     sys.dont_write_bytecode = True
     os.chdir(ROOT)
     try:
         import maxmargin
 
-        assert str(maxmargin.__file__).startswith(folder)
-        hang = os.environ.get("MAXMARGIN_HANG", HANG)
-        options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", f"--rootdir={ROOT}", f"--timeout={hang}"]
-        return int(pytest.main([*options, *(str(ROOT / "tests" / name) for name in tests)]))
+        assert str(maxmargin.__file__).startswith(str(folder))
+        quiet = ["-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", f"--rootdir={ROOT}", "--timeout-method=thread"]
+        return int(pytest.main([*quiet, *options], plugins=[plugin]))
     except BaseException as error:
         print(f"{type(error).__name__}: {error}", flush=True)
         return 1
@@ -153,7 +213,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--named", action="store_true", help="the changes of named.py instead")
     parser.add_argument("--native", action="store_true", help="changes of the C++ core, whose rooms these are")
-    parser.add_argument("--limit", type=float, default=900.0, help="seconds for the tests of one change")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of tests for one change, the quick ones first")
     parser.add_argument("--tests", nargs="*", help="of tests/, instead of those named for the room")
     parser.add_argument("--only", type=int, nargs="*", help="numbers of the changes to try")
     asked = parser.parse_args()
@@ -165,31 +225,39 @@ def main() -> int:
     draw = partial(native.drawn, ROOT / "native") if asked.native else drawn
     todo = named(rooms, asked.native) if asked.named else {room: draw(room, asked.count, asked.seed) for room in rooms}
     with tempfile.TemporaryDirectory() as folder:
+        ORIGINAL.append(shutil.copytree(PACKAGE, Path(folder) / "maxmargin", ignore=WITHOUT))
         return tried(todo, asked, native.Build(ROOT, Path(folder)) if asked.native else None, tests_of)
 
 
 def tried(todo: dict[str, list[Mutant]], asked: argparse.Namespace, build: native.Build | None,
           tests_of: dict[str, list[str]]) -> int:
     """Each change on the tests of its room: 1 if any survived."""
+    known = records.Records(ROOT, recorded)
     survivors = 0
+    green: dict[str, bool] = {}  # whether a test that failed with a change passes without
     for room in todo:
-        same = Mutant("__init__.py", 1, "", "", (PACKAGE / "__init__.py").read_text())
-        tests = asked.tests or tests_of[room]
-        if by := noticed(same, tests, asked.limit):
-            raise SystemExit(f"the tests of {room} fail without any change: {by}")
+        runs = known.runs(asked.tests or tests_of[room], {change.path for change in todo[room]})
         killed = tried = 0
         for k, change in enumerate(todo[room]):
             if asked.only and k not in asked.only:
                 continue
             begun = time.time()
+            tests = records.telling(runs, change.path, change.line, change.source, asked.seconds)
+            whole = os.environ["MAXMARGIN_CORE"]
             if build is not None:
                 module = build.module(change)
                 if module is None:
                     continue
                 os.environ["MAXMARGIN_CORE"] = str(module)
-            by = noticed(change, tests, asked.limit)
-            tried, killed = tried + 1, killed + bool(by)
-            print(f"{room} {k:3d} {time.time() - begun:4.0f} s  {change}\n      {by or 'SURVIVED'}", flush=True)
+            by = noticed(change, tests, runs) if tests else NEVER
+            os.environ["MAXMARGIN_CORE"] = whole
+            test = by.partition(" ")[2]
+            if test in runs and not green.setdefault(test, not noticed(UNCHANGED, [test], runs)):
+                raise SystemExit(f"{test} fails without any change")
+            dead = bool(by) and by not in (SLOW, NEVER)
+            tried, killed = tried + 1, killed + dead
+            how = f"{'killed' if dead else 'SURVIVED'} {len(tests)} tests {time.time() - begun:.0f} s {by}"
+            print(f"{room} {k:3d} {change}\n        {how}", flush=True)
         print(f"{room}: {killed} of {tried} killed", flush=True)
         survivors += tried - killed
     return min(survivors, 1)

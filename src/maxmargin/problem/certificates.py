@@ -165,7 +165,7 @@ def best_multipliers(qp: QP, score: FloatArray) -> FloatArray:
 
 
 def smallest_loss(sign: FloatArray, score: FloatArray, upper: FloatArray, target: float) -> float:
-    """argmin_b Σ upper max(0, s (score − b)) + b·target; the middle when a whole interval is optimal.
+    """argmin_b Σ upper max(0, s (score − b)) + b·target; the middle when a whole interval is optimal, or its only end.
 
     The slope is target − Σ_{s=+1, score>b} upper + Σ_{s=−1, score<b} upper: it grows by `upper` at each score.
     """
@@ -179,4 +179,6 @@ def smallest_loss(sign: FloatArray, score: FloatArray, upper: FloatArray, target
     last = min(int(np.searchsorted(slope_after, rounding, side="right")), len(knots) - 1)  # from here on it rises
     if slope_after[0] - upper[order[0]] > -rounding:  # already flat before the first knot: no left end
         return float(knots[last])
+    if slope_after[-1] < rounding:  # still flat after the last: no right end
+        return float(knots[first])
     return float(0.5 * (knots[first] + knots[max(first, last)]))

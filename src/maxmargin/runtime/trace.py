@@ -79,24 +79,3 @@ def table(rows: Sequence[dict[str, float]]) -> NDArray[Any]:
 @lru_cache
 def _kind(names: tuple[str, ...]) -> np.dtype[Any]:
     return np.dtype([(name, np.int64 if name in WHOLE else np.float64) for name in names])
-
-
-def stacked(traces: Sequence[NDArray[Any]], total: Result) -> NDArray[Any]:
-    """The traces of several problems one after the other, `problem` saying which; then a row for their total."""
-    columns = dict.fromkeys(name for trace in traces for name in trace.dtype.names or ())
-    kinds = [(name, np.int64 if name in WHOLE else np.float64) for name in columns]
-    out = np.zeros(sum(map(len, traces)) + 1, dtype=[*kinds, ("problem", np.int64)])
-    for name, kind in kinds:
-        if kind is np.float64:
-            out[name] = np.nan
-    start = 0
-    for k, trace in enumerate(traces):
-        part = out[start : start + len(trace)]
-        for name in trace.dtype.names or ():
-            part[name] = trace[name]
-        part["problem"] = k
-        start += len(trace)
-    last = {"iteration": total.n_iter, "time": out["time"][:-1].max(), "problem": -1}
-    for name, value in (last | summary(total)).items():
-        out[-1][name] = value
-    return out

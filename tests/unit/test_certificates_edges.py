@@ -1,0 +1,83 @@
+"""Certificates at the edges: solutions of zero, whole intervals of constants, tiny alphas, machines that say little."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn.svm
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import make_classification
+from sklearn.pipeline import make_pipeline
+
+import maxmargin
+from maxmargin.problem import formulations
+from maxmargin.problem.certificates import certify, smallest_loss
+from maxmargin.problem.fitted import certify_fit
+
+
+@pytest.mark.parametrize("kind", ["tiny C", "large C"])
+@pytest.mark.parametrize("scaling", [None, 1.0])
+def test_solutions_of_the_one_norm_have_no_gap(kind: str, scaling: float | None) -> None:
+    """Also where the weights are all zero, and the best multiple of the duals is no longer the largest allowed."""
+    X, y = make_classification(200, 10, weights=[0.5], flip_y=0, random_state=0)
+    C = 1e-5 if kind == "tiny C" else 1.0
+    model = maxmargin.LinearSVC(penalty="l1", C=C, intercept_scaling=scaling, tol=1e-8).fit(X, y)
+    assert (kind == "tiny C") == (not model.coef_.any())
+    answer = certify_fit(model, X, y)
+    assert answer.infeasibility < 1e-9
+    assert -1e-9 < answer.relative_gap < 1e-5
+
+
+@given(data=st.data())
+def test_of_a_whole_interval_of_constants_the_middle_is_taken(data: st.DataObject) -> None:
+    """Its end when it has one only; samples of no weight have no say in it."""
+    n = data.draw(st.integers(2, 8))
+    draw = lambda values: np.array(data.draw(st.lists(values, min_size=n, max_size=n)), dtype=np.float64)  # noqa: E731
+    sign, score, upper = draw(st.sampled_from([-1, 1])), draw(st.integers(-9, 9)), draw(st.integers(0, 3))
+    upper[0] = 1.0
+    target = data.draw(st.integers(-int(upper[sign < 0].sum()), int(upper[sign > 0].sum())))  # falls first, rises last
+    knots = score[upper > 0]
+    loss = np.array([upper @ np.maximum(0, sign * (score - b)) + b * target for b in knots])  # whole numbers: exact
+    best = knots[loss == loss.min()]
+    assert smallest_loss(sign, score, upper, float(target)) == 0.5 * (best.min() + best.max())
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e9])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_violation_does_not_know_the_unit_of_the_features(scale: float, intercept: bool) -> None:
+    """Features times s, alpha over s²: the same function. Alphas of 1e-18 are no rounding where all of them are."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(8, 3)), np.array([1.0, -1.0] * 4)
+    alpha = np.repeat(rng.uniform(0.1, 1.0, 4), 2)
+    alpha[:2] = 0.0
+    qp = formulations.c_svc(y, np.full(8, 1e14), intercept)
+    once = certify(qp, x @ x.T, alpha)
+    assert once.violation > 0.1
+    again = certify(qp, scale**2 * (x @ x.T), alpha / scale**2)
+    assert again.violation == pytest.approx(once.violation, rel=1e-9)
+
+
+def test_a_pipeline_of_one_step_is_that_step() -> None:
+    X, y = make_classification(60, random_state=0)
+    pipeline = make_pipeline(maxmargin.SVC()).fit(X, y)
+    assert certify_fit(pipeline, X, y).primal == certify_fit(pipeline[-1], X, y).primal
+
+
+class Plain(sklearn.svm.LinearSVC):  # type: ignore[misc]
+    """A machine whose parameters do not tell of an intercept: it has one, like all."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {name: value for name, value in super().get_params(deep).items() if name != "fit_intercept"}
+
+
+def test_what_a_machine_does_not_say_is_as_usual() -> None:
+    X, y = make_classification(60, random_state=0)
+    kernel = sklearn.svm.SVC().fit(X, y)
+    linear = sklearn.svm.LinearSVC().fit(X, y)
+    before = [certify_fit(model, X, y).primal for model in (kernel, linear)]
+    del kernel.class_weight_
+    linear.__class__ = Plain
+    assert [certify_fit(model, X, y).primal for model in (kernel, linear)] == before
