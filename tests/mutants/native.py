@@ -1,6 +1,6 @@
 """Small changes of the C++ core: drawn at random from its text, or named; each is compiled into a module of its own.
 
-The sources are copied to a folder and built there once; a change then compiles what includes the file. What does not
+The sources are copied to build/mutants and built there once; a change then compiles what includes the file. What does not
 compile is no change that anybody could have made.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,9 +29,11 @@ class Build:
 
     def __init__(self, root: Path, folder: Path) -> None:
         self.source, self.build = folder / "source", folder / "build"
-        self.source.mkdir()
-        shutil.copytree(root / "native", self.source / "native")
-        shutil.copy(root / "CMakeLists.txt", self.source)
+        for file in (root / "CMakeLists.txt", *(root / "native").glob("*/*")):
+            mine = self.source / file.relative_to(root)
+            if not mine.exists() or mine.read_bytes() != file.read_bytes():  # else what was built of it is as it should be
+                mine.parent.mkdir(parents=True, exist_ok=True)
+                mine.write_bytes(file.read_bytes())
         where = [sys.executable, "-m", "nanobind", "--cmake_dir"]
         nanobind = subprocess.run(where, capture_output=True, text=True, check=True).stdout.strip()
         self._run(

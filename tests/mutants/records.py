@@ -26,6 +26,7 @@ class Run:
 
     seconds: float
     lines: dict[str, int]
+    programs: bool = False  # whether it starts any, of which nobody knows what they run
 
 
 @dataclass
@@ -57,14 +58,15 @@ class Recorder:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         for lines in self._lines.values():
             lines.clear()
-        begun = sum(os.times()[:4])  # with programs that it starts, without what others do on the machine
+        begun = os.times()
         sys.settrace(self._called)
         threading.settrace(self._called)
         yield
         sys.settrace(None)
         threading.settrace(None)  # type: ignore[arg-type]
         ran = {path: sum(1 << k for k in lines) for path, lines in self._lines.items() if lines}
-        self.runs[item.nodeid] = Run(sum(os.times()[:4]) - begun, ran)
+        spent = [now - then for now, then in zip(os.times()[:4], begun)]  # of CPU: whatever others do on the machine
+        self.runs[item.nodeid] = Run(sum(spent), ran, programs=sum(spent[2:]) > 0)
 
     def _called(self, frame: Any, event: str, arg: Any) -> Callable[..., Any] | None:
         name = frame.f_code.co_filename
@@ -120,15 +122,19 @@ class Records:
 
 
 def telling(runs: dict[str, Run], path: str, line: int, source: str, seconds: float) -> list[str]:
-    """The tests that run the statement at a line of a file, the quickest first, as many as take so many seconds."""
+    """The tests that run the statement at a line of a file, the quickest first, as many as take so many seconds.
+
+    Then those that start programs, which may run it too.
+    """
     asked = _places(ast.parse(source), line) if path.endswith(".py") else 0
+    here = {name for name, run in runs.items() if not asked or run.lines.get(path, 0) & asked}
+    there = {name for name, run in runs.items() if run.programs} - here
     out: list[str] = []
-    for name in sorted(runs, key=lambda n: runs[n].seconds):
-        if not asked or runs[name].lines.get(path, 0) & asked:
-            seconds -= runs[name].seconds
-            if out and seconds < 0:
-                break
-            out.append(name)
+    for name in sorted(here | there, key=lambda n: (n in there, runs[n].seconds)):
+        seconds -= runs[name].seconds
+        if out and seconds < 0:
+            break
+        out.append(name)
     return out
 
 

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 
 from maxmargin.runtime import Mpi
+from maxmargin.runtime.comm import Traffic
 
 
 def main() -> None:
@@ -43,7 +44,27 @@ def main() -> None:
             assert "out of step" in str(error)
         else:
             raise AssertionError("different rows were gathered")
+        counted(comm)
     sys.stdout.write(f"rank {rank} of {size} agrees\n")  # at once: lines of several ranks may meet
+
+
+def counted(comm: Mpi) -> None:
+    """Each exchange is counted once, with the bytes that this rank sends to others; and the counts of rows where asked."""
+    rank, size, last = comm.rank, comm.size, comm.size - 1
+    rows, every = np.zeros((rank + 1, 3)), list(range(1, size + 1))
+    for exchange, sent in (
+        (lambda: comm.allreduce(rows[0]), {"allreduce": 24}),
+        (lambda: comm.allgather(rows), {"allgather": rows.nbytes, "counts": 16}),
+        (lambda: comm.allgather(rows, every), {"allgather": rows.nbytes}),
+        (lambda: comm.gather(rows, every), {"gather": rows.nbytes if rank else 0}),
+        (lambda: comm.alltoall([np.zeros(to) for to in every]), {
+            "alltoall": 8 * (sum(every) - every[rank]), "counts": 8 + 8 * size}),
+        (lambda: comm.bcast(np.zeros(4), last, doubles=4), {"bcast": 32 if rank == last else 0}),
+        (lambda: comm.bcast(np.zeros(5), last), {"bcast": 40 if rank == last else 0}),
+    ):  # fmt: skip
+        comm.traffic = Traffic()
+        exchange()
+        assert comm.traffic.sent == sent and comm.traffic.calls == dict.fromkeys(sent, 1), (comm.traffic, sent)
 
 
 if __name__ == "__main__":
