@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 import maxmargin
 from maxmargin.dask import DCSVC, DCSVR, divided
 from maxmargin.dask.partitions import Partitions
+from maxmargin.kernel_values import Samples
 
 PLAN = {"C": 10.0, "gamma": 0.5, "k": 3, "levels": 2, "sample_size": 100, "random_state": 0}
 
@@ -145,3 +146,21 @@ def test_errors(client, monkeypatch):
     monkeypatch.setattr(divided, "check_memory", lambda client, n, copies: original(client, n * 1e12, copies))
     with pytest.raises(MemoryError, match="2 times that is needed"):
         DCSVC(client=client).fit(rows, labels)
+
+
+def test_clusters_are_the_local_ones_where_those_samples_are_held_by_neighbours(client, monkeypatch):
+    """On one machine samples are put in an order in which far ones are apart; what is drawn does not depend on it."""
+    orders, original = [], Samples.neighbour_order
+
+    def seen(self, rows):
+        orders.append(original(self, rows))
+        return orders[-1]
+
+    monkeypatch.setattr(Samples, "neighbour_order", seen)
+    X, y = spiral(6000)
+    plan = {**PLAN, "gamma": 300.0, "stop_level": 2}
+    here = maxmargin.DCSVC(**plan).fit(X, y)
+    assert any(order is not None and (order != np.arange(len(order))).any() for order in orders)
+    there = DCSVC(**plan, client=client).fit(*on_workers(X, y, 1000))
+    same_level(there, here)
+    np.testing.assert_array_equal(there.predict(X), here.predict(X))

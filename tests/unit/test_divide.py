@@ -97,7 +97,7 @@ def test_assignment_is_the_nearest_centre_in_feature_space(native):
     X, _ = clouds(200)
     kernel = Kernel("rbf", 0.3) if native else Kernel("callable", function=lambda a, b: Kernel("rbf", 0.3)(a, b))
     source = KernelData(X, kernel, np.arange(200), np.float64, 2).source()
-    part = drained(partition(source, source, np.arange(200), 6, 80, np.random.default_rng(0)))
+    part = drained(partition(source, source, np.arange(200), 6, 80, np.random.default_rng(0), np.arange(200)))
     gram, centers = gram_matrix(source, np.arange(200)), part.centers
     groups = np.split(centers.rows, centers.end[:-1])
     distance = np.array([gram[np.ix_(g, g)].mean() - 2 * gram[:, g].mean(axis=1) for g in groups]).T
@@ -117,7 +117,7 @@ def test_a_kernel_that_separates_everything_does_not_split_for_ever(monkeypatch)
     X = np.arange(3000.0)[:, None]
     alone = Kernel("callable", function=lambda a, b: (a == b.T).astype(float))
     source = KernelData(X, alone, np.arange(3000), np.float64, 1).source()
-    part = drained(partition(source, source, np.arange(3000), 64, 2, np.random.default_rng(0)))
+    part = drained(partition(source, source, np.arange(3000), 64, 2, np.random.default_rng(0), np.arange(3000)))
     node, depth = part.centers, 0
     while node.children:
         node, depth = next(iter(node.children.values())), depth + 1
@@ -154,7 +154,7 @@ def test_clusters_far_above_the_mean_are_split_and_routing_follows(monkeypatch):
     rng = np.random.default_rng(1)
     X, narrow = rng.normal(size=(915, 5)), Kernel("rbf", 20.0)  # nearly all pairs are infinitely far apart
     source = KernelData(X, narrow, np.arange(915), np.float64, 1).source()
-    part = drained(partition(source, source, np.arange(915), 16, 100, rng))
+    part = drained(partition(source, source, np.arange(915), 16, 100, rng, np.arange(915)))
     assert part.centers.children and part.n_clusters > 16
     assert np.bincount(part.label).max() <= 2 * 915 / 16
     assert part.label.max() < part.n_clusters

@@ -197,9 +197,11 @@ def _fill_empty(label: IntArray, k: int, distance: FloatArray) -> None:
 
 
 def partition(
-    source: Values | Elsewhere, kernel: Values | Elsewhere, population: IntArray, k: int, m: int, rng: np.random.Generator
-) -> Generator[None, None, Partition]:
-    """All points of `source` in about k clusters, found on m points sampled from `population`.
+    source: Values | Elsewhere, kernel: Values | Elsewhere, population: IntArray, k: int, m: int, rng: np.random.Generator,
+    everyone: IntArray,
+) -> Generator[None, None, Partition]:  # fmt: skip
+    """All points of `source`, `everyone`, in about k clusters, found on m points sampled from `population`. Both in one
+    order: for those same points in that same order clusters are the same, whatever their numbers in `source`.
 
     `source` has the values of the clustering kernel, `kernel` those of the machine's, for the same points. At most as
     many clusters as sampled points; a few more than k where large clusters were split.
@@ -207,8 +209,7 @@ def partition(
     nearest = nearest_in(source)
     n = len(source.rows)
     sample, root = yield from _centers(source, kernel, population, k, m, rng)
-    everyone = np.arange(n)
-    label = yield from root.assign(everyone, nearest)
+    label = yield from root.assign(np.arange(n), nearest)
     n_clusters = len(root.number)
     limit = max(_SMALL, _FAR_ABOVE_MEAN * n / k)
     root, n_clusters = yield from _split(source, root, label, everyone, n_clusters, limit, m, rng, _DEPTH)
@@ -222,7 +223,8 @@ def _centers(
     source: Values | Elsewhere, kernel: Values | Elsewhere, population: IntArray, k: int, m: int, rng: np.random.Generator
 ) -> Generator[None, None, tuple[IntArray, Centers]]:
     """Kernel k-means on a sample; at least two points per cluster are sampled if there are as many."""
-    sample = np.sort(rng.choice(population, min(len(population), max(m, 2 * k)), replace=False))
+    count = min(len(population), max(m, 2 * k))
+    sample = population[np.sort(rng.choice(len(population), count, replace=False))]
     k = min(k, len(sample))
     gram = gram_matrix(source, sample)
     label = yield from best_kmeans(gram, gram if kernel is source else gram_matrix(kernel, sample), k, rng)

@@ -75,7 +75,8 @@ class DivideAndConquer:
         self.bound = np.nan  # of that level
         self.level: Level | None = None  # the one under way
         self.whole: Whole | None = None
-        self.population = np.arange(self.n)  # what the level's clusters are sampled from
+        self.everyone = np.arange(self.n) if plan.order is None else plan.order
+        self.population = self.everyone  # what the level's clusters are sampled from
         self.origin = self.population  # the same of the last level finished
         self.behind = plan.kept  # what an earlier run had reached, until this one is there
         self.stage, self.at = "clustering", plan.levels  # where the run is
@@ -129,7 +130,7 @@ class DivideAndConquer:
         rows = [tuple(row) for row in kept.table]
         at = next(i for i, row in enumerate(rows) if row[0] == "level" and row[1] == kept.level)
         self.table = rows[:at]
-        status = yield from self._solve_level(kept.level, kept.population, kept.finished)
+        status = yield from self._solve_level(kept.level, self._in_order(kept.population), kept.finished)
         if status is None:
             self.table[-1] = (*self.table[-1][:-2], *rows[at][-2:])  # the seconds that it took then
             self.table += rows[at + 1 :]
@@ -159,7 +160,7 @@ class DivideAndConquer:
         if not (self.plan.look and self.data.at_hand and self.n >= WORTH_A_LOOK):
             return False
         rng = np.random.default_rng([self.plan.seed, LOOKED_AT])
-        some = np.sort(rng.choice(self.n, LOOKED_AT, replace=False))
+        some = np.sort(rng.choice(self.everyone, LOOKED_AT, replace=False))
         found = size = 0
         for place, problem in zip(self.place, self.problems):
             mine = place[some]
@@ -204,8 +205,14 @@ class DivideAndConquer:
         if self.model is not None and self.plan.adaptive:
             some = np.flatnonzero(support(self.problems, self.model.alphas, self.n))
             if len(some):
-                return some
-        return np.arange(self.n)
+                return self._in_order(some)
+        return self.everyone
+
+    def _in_order(self, some: IntArray) -> IntArray:
+        """Some samples, in the order of everyone."""
+        chosen = np.zeros(self.n, bool)
+        chosen[some] = True
+        return self.everyone[chosen[self.everyone]]
 
     def _cluster(self, level: int) -> Generator[None, None, Partition]:
         if self.given is not None and level == self.plan.levels:
@@ -219,7 +226,7 @@ class DivideAndConquer:
         if kernel != data.kernel:
             source = data.with_kernel(kernel).source()
         clusters = min(self.plan.k**level, self.n)
-        division = yield from partition(source, own, population, clusters, self.plan.sample_size, rng)
+        division = yield from partition(source, own, population, clusters, self.plan.sample_size, rng, self.everyone)
         self.samples_used.append(division.sample)
         return division
 

@@ -50,7 +50,8 @@ class Kept:
 class Plan:
     """Levels from `levels` (k^levels clusters) down to `stop_level`; 0 is the whole problem.
 
-    `look` first whether the problem is so easy that it is solved sooner than divided.
+    `look` first whether the problem is so easy that it is solved sooner than divided. `order` are all samples in the order
+    of their hashes: what is drawn at random is drawn from that, so that it does not depend on how samples are held.
     """
 
     k: int = 4
@@ -63,6 +64,7 @@ class Plan:
     deadline: Deadline = NEVER
     kept: Kept | None = None
     look: bool = False
+    order: IntArray | None = None
 
 
 def regression_targets(qp: QP) -> FloatArray:

@@ -245,13 +245,18 @@ class HashOrder:
         counts = self.comm.allgather(np.array([[len(some) for some in chosen]], np.int64))
         return Snapshots(self.rank, chosen, halves, self.comm, np.concatenate(counts))
 
+    @property
+    def everyone(self) -> IntArray:
+        """All samples, in hash order."""
+        return np.argsort(self.rank)
+
     def ids(self, some: IntArray) -> IntArray:
         """Numbers of samples as the file has them, ascending."""
         return np.sort(self.rank[some])
 
     def samples(self, ids: IntArray) -> IntArray:
         """The way back."""
-        return np.sort(np.argsort(self.rank)[ids])
+        return np.sort(self.everyone[ids])
 
 
 @dataclass(frozen=True)

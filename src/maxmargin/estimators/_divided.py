@@ -126,7 +126,7 @@ class Divided(KernelMachine):
         return DivideAndConquer(problems, data, setup.options, plan, given)
 
     def _divide(self, setup: Setup, problems: Sequence[Problem], control: Control) -> DivideResult:
-        plan = self._plan(len(setup.rows.index), control)
+        plan = replace(self._plan(len(setup.rows.index), control), order=setup.hash_order.everyone)
         seed = int(self.random_state) if isinstance(self.random_state, numbers.Integral) else None
         checkpoint = self._checkpoint(setup, random_state=seed)
         stages = Stages(setup.hash_order, [problem.chosen for problem in problems], isinstance(self, RegressorMixin))

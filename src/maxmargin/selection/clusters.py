@@ -207,12 +207,13 @@ class ClusterFolds:
         n, rows = len(setup.rows.index), setup.rows.index
         rng = np.random.default_rng(self._random.randint(np.iinfo(np.int32).max))
         data = KernelData(setup.X, setup.kernel, rows, setup.dtype, setup.threads)
-        kernel = clustering_kernel(setup.kernel, setup.X, rows[:: max(1, n // 1000)], rng)
+        everyone = setup.hash_order.everyone
+        kernel = clustering_kernel(setup.kernel, setup.X, rows[everyone[:: max(1, n // 1000)]], rng)
         own = data.source()
         source = own if kernel == setup.kernel else data.with_kernel(kernel).source()
         count = max(1, round(n / self.size))
         sample = max(int(self.machine.sample_size), 4 * count)
-        return (yield from partition(source, own, np.arange(n), count, sample, rng))
+        return (yield from partition(source, own, everyone, count, sample, rng, everyone))
 
     def _rungs(self, n_cells: int) -> list[list[int]]:
         """Clusters of each rung, in random order."""
