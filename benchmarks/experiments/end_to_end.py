@@ -1,7 +1,8 @@
 """From a text file to a model file: `maxmargin train` against LIBSVM's `svm-train -m 2000`, as processes.
 
-Goal: at least 15 times as fast on every set. Start-up, reading the text, training and writing the model count, of which
-a Python program needs a second or so before it begins.
+Goal: at least 15 times as fast on every set. Start-up, reading the text, training and writing the model count. Of our
+time, start-up is what `maxmargin --version` takes (Python, NumPy, SciPy and scikit-learn's base classes are imported), and
+fit is the training alone. At most: the ratio that a fit as it is would have with nothing around it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class EndToEnd(Experiment):
         return "\n\n".join(part for part in (self._goals(run), report.tables(self, run)) if part)
 
     def _goals(self, run: dict[str, Any]) -> str:
-        lines = [["set", "text, MB", "ours, s", "svm-train, s", "times as fast", "goal", "verdict"]]
+        lines = [["set", "text, MB", "ours, s", "start-up", "fit", "svm-train, s", "times as fast", "at most", "goal",
+                  "verdict"]]  # fmt: skip
         peer = {r["dataset"]: r for r in run["records"] if r["solver"] == "svm-train"}
         for ours in (r for r in run["records"] if r["solver"] == self.baseline and r["status"] == "ok"):
             theirs = peer.get(ours["dataset"])
@@ -46,6 +48,9 @@ class EndToEnd(Experiment):
             wrong = ours.get("mark")
             verdict = "LOST" if ratio < GOAL or wrong else "reached"
             sign = "> " if late else ""
-            cells = [f"{ours['extra']['text_mb']:.1f}", report.seconds(ours["best"]), sign + report.seconds(time)]
-            lines.append([ours["dataset"], *cells, f"{sign}{ratio:.3g}", f"{GOAL:g}", verdict])
+            more = ours["extra"]
+            parts = [report.seconds(more[name]) for name in ("start_s", "fit_s")] if "fit_s" in more else ["", ""]
+            most = f"{sign}{time / more['fit_s']:.3g}" if "fit_s" in more else ""
+            cells = [f"{more['text_mb']:.1f}", report.seconds(ours["best"]), *parts, sign + report.seconds(time)]
+            lines.append([ours["dataset"], *cells, f"{sign}{ratio:.3g}", most, f"{GOAL:g}", verdict])
         return "## Goals\n\n" + report.markdown(lines) if len(lines) > 1 else ""

@@ -1,7 +1,7 @@
 """Where the program `maxmargin` begins: the command line, without modules that it does not use.
 
-scikit-learn imports pandas and scipy.stats in its first lines, which takes longer than all else together; of both, the
-commands here need nothing. They are put off to their first use. Only in a process that is this program: who imports
+scikit-learn and SciPy import in their first lines, directly or by way of others, modules that take longer than all else
+together and of which the commands here need nothing. They are put off to their first use. Only in a process that is this program: who imports
 `maxmargin` or `maxmargin.cli` gets everything as usual.
 """
 
@@ -13,7 +13,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-PUT_OFF = ("pandas", "scipy.stats")
+PUT_OFF = ("pandas", "scipy.stats", "numpy.f2py", "numpy.testing", "narwhals", "narwhals.stable", "narwhals.stable.v2")
 
 
 class Later(ModuleType):
