@@ -1,8 +1,8 @@
 """Where the program `maxmargin` begins: the command line, without modules that it does not use.
 
 scikit-learn and SciPy import in their first lines, directly or by way of others, modules that take longer than all else
-together and of which the commands here need nothing. They are put off to their first use. Only in a process that is this program: who imports
-`maxmargin` or `maxmargin.cli` gets everything as usual.
+together and of which the commands here need nothing. They are put off to their first use. Only in a process that is this
+program: who imports `maxmargin` or `maxmargin.cli` gets everything as usual.
 """
 
 from __future__ import annotations
