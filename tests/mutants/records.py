@@ -127,7 +127,9 @@ def telling(runs: dict[str, Run], path: str, line: int, source: str, seconds: fl
     Then those that start programs, which may run it too.
     """
     asked = _places(ast.parse(source), line) if path.endswith(".py") else 0
-    here = {name for name, run in runs.items() if not asked or run.lines.get(path, 0) & asked}
+    here = {name for name, run in runs.items() if run.lines.get(path, 0) & asked}
+    if not asked:
+        here = {name for name, run in runs.items() if path in run.lines} or set(runs)
     there = {name for name, run in runs.items() if run.programs} - here
     out: list[str] = []
     for name in sorted(here | there, key=lambda n: (n in there, runs[n].seconds)):
@@ -141,13 +143,13 @@ def telling(runs: dict[str, Run], path: str, line: int, source: str, seconds: fl
 def _places(tree: ast.Module, line: int) -> int:
     """The lines one of which a test must run to notice a change at a line, as bits.
 
-    Those of the statement; of the function if it is its head, as its defaults are; of every function of the file if it is
-    outside of them, as a constant is.
+    Those of the statement; of the function if it is its head, as its defaults are. None if it is outside of functions, as a
+    constant is, which any test of the file can notice.
     """
     functions = [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
     inside = [f for f in functions if f.lineno <= line <= (f.end_lineno or 0)]
     if not inside:
-        return sum({1 << k for f in functions for k in range(f.body[0].lineno, (f.end_lineno or 0) + 1)})
+        return 0
     function = max(inside, key=lambda f: f.lineno)
     body = range(function.body[0].lineno, (function.end_lineno or 0) + 1)
     if line not in body:

@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM, certify_fit
 from maxmargin.decomposition import solver
+from maxmargin.decomposition.ending import Progress
 from maxmargin.runtime import Deadline
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
@@ -32,6 +35,23 @@ def quietly(model: Any, X: Any, y: Any) -> Any:
 
 def dense(a: Any) -> Any:
     return a.toarray() if sp.issparse(a) else np.asarray(a)
+
+
+# ---- no progress ----------------------------------------------------------------------------------------------------
+
+
+@given(
+    gains=st.lists(st.sampled_from([0.0, 0.0, 1e-13, 1e-13, 1e-3]), min_size=1, max_size=350),
+    start=st.sampled_from([1.0, -4.0]),
+)
+def test_a_run_is_stalled_by_three_turns_that_change_nothing_or_a_hundred_that_hardly_do(gains, start) -> None:
+    progress, duals = Progress(start), start + np.concatenate([[0.0], np.cumsum(gains)])
+    for turn in range(1, len(gains) + 1):
+        nothing = turn >= 3 and not any(gains[turn - 3 : turn])
+        hardly = turn % 100 == 0 and duals[turn] - duals[turn - 100] <= 1e-11 * abs(duals[turn])
+        assert progress.stalled(gains[turn - 1], duals[turn]) == (nothing or hardly)
+        if nothing:  # the run ends there
+            return
 
 
 # ---- numbers too large ----------------------------------------------------------------------------------------------

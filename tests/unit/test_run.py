@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pickle
 import signal
@@ -17,7 +18,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
-from maxmargin.runtime import Control, Result, Status, Turn, run, thread_count
+from maxmargin.runtime import Control, Result, Status, Turn, interrupt, run, settled, thread_count
 
 ALL = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
 COLUMNS = ["iteration", "time", "objective", "dual", "gap", "violation", "n_support"]
@@ -233,6 +234,14 @@ def test_ctrl_c_twice_ends_a_program_of_many_short_fits(data) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="signals to a process are POSIX")
+def test_the_first_ctrl_c_of_a_program_is_no_second() -> None:
+    fresh = importlib.util.module_from_spec(interrupt.__spec__)  # as it is after its import, which no other test sees
+    interrupt.__spec__.loader.exec_module(fresh)
+    with fresh.deferred_interrupt() as pressed:
+        signal.raise_signal(signal.SIGINT)
+        assert pressed.is_set()
+
+
 def test_a_real_ctrl_c(data) -> None:
     """SIGINT from outside while a long fit runs: the process ends within a turn, with the model in hand."""
     code = """
@@ -335,6 +344,13 @@ def test_run_reports_what_happened() -> None:
     assert stopped.status is Status.MAX_TIME and stopped.n_iter == 0  # at the first safe point, before any turn
     assert stopped.trace["iteration"].tolist() == [0] and stopped.trace["objective"].tolist() == [7.0]
     assert run(Countdown(0), Control()).status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_converged_is_what_reaches_tol_and_only_that(status: Status) -> None:
+    for tol in (0.0, 1e-3):
+        assert settled(status, tol, tol) is (status if status.by_user else Status.CONVERGED)  # tol=0 can be reached, too
+        assert settled(status, np.nextafter(tol, 1), tol) is (Status.STALLED if status is Status.CONVERGED else status)
 
 
 def test_run_lets_an_error_through_and_restores_the_signal() -> None:
