@@ -61,6 +61,17 @@ def test_a_sum_is_within_its_drift_however_often_it_moved(seed, bias):
         assert abs(Fraction(float(a)) - true) <= Fraction(float(total.drift)) * Fraction(float(most))
 
 
+@pytest.mark.parametrize(("bias", "penalised"), [(0.0, False), (1e7, True), (1e7, False)])
+def test_a_unit_of_dual_moves_no_penalised_coordinate_further_than_bounds_say(bias, penalised):
+    problem, _ = wild(0, bias=bias, penalised=penalised)
+    rows = np.hstack([problem.X, np.full((problem.n, 1), bias)])[:, : problem.size]
+    if bias and not penalised:
+        rows[:, -1] = 0.0  # free: what a bound pays for it is another matter
+    bounds = problem.bounds
+    assert (np.abs(rows) <= bounds.largest).all() and (np.abs(rows).max(axis=0) == bounds.largest).all()
+    assert np.linalg.norm(rows, axis=1).max() <= bounds.length * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("solver", ["newton", "descent", "ocas", "cpa"])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_solvers_that_sum_up_anew_at_every_turn_prove_the_same(solver, loss, monkeypatch):

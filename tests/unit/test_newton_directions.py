@@ -93,6 +93,22 @@ def test_wide_directions_solve_the_newton_equations(form, bias):
     assert not finish(newton.direction(np.zeros(problem.size), found, 0.3, 1e-12, exact=True)).any()
 
 
+@pytest.mark.parametrize("form", [np.asarray, lambda x: x.astype(np.float32), sp.csr_matrix])
+@pytest.mark.parametrize("bias", [0.0, 1.5])
+def test_narrow_directions_solve_the_newton_equations(form, bias):
+    """Turn after turn, in the same memory."""
+    problem = wide_problem(d=40, form=form, bias=bias)
+    penalty = np.ones(problem.size)
+    if bias:
+        penalty[-1] = 0.0
+    newton = direction.Directions(problem, penalty, np.random.default_rng(0))
+    for h, seed in ((0.3, 3), (0.1, 4), (0.3, 5)):
+        found, grad = found_at(problem, h), np.random.default_rng(seed).normal(size=problem.size)
+        p = finish(newton.direction(grad, found, h, 1e-12, exact=True))
+        residual = curvature(problem, found, penalty) @ p + grad
+        assert np.linalg.norm(residual) < 1e-5 * np.linalg.norm(grad)
+
+
 def test_factor_is_kept_until_the_rounding_has_fallen():
     problem = wide_problem()
     newton = direction.Directions(problem, np.ones(problem.size), np.random.default_rng(0))
