@@ -20,12 +20,13 @@ NAMED: list[tuple[str, str, str, str]] = [
     # a file that changed and kept its size
     ("data", "data/libsvm.py", '"size": found.st_size, "mtime_ns": found.st_mtime_ns', '"size": found.st_size'),
     # cost alone: a solution is its own restoration; members of the working set by their age
-    ("problem", "problem/formulations.py", "if abs(excess) <= ROUNDING * float(alpha.sum()):", "if excess == 0:"),
+    ("problem", "problem/formulations.py", "if abs(excess) <= ROUNDING * over.of(alpha):", "if excess == 0:"),
     ("decomposition", "decomposition/working_set.py", "+ np.minimum(self._turns[fill], 8191)", "+ 0 * self._turns[fill]"),
     # kernel values and sums that are not what they seem
-    ("decomposition", "decomposition/verified.py", "np.abs(state.coef) * m))\n    drift",
-     "np.abs(state.beta).sum(axis=0) * m))\n    drift"),
-    ("decomposition", "decomposition/state.py", "0.5 * self.coef @ self.f)", "0.5 * self.coef @ self.f * (1 + 1e-9))"),
+    ("decomposition", "decomposition/verified.py", "size = state.over.of(np.abs(state.coef)",
+     "size = state.over.of(np.abs(state.beta).sum(axis=0)"),
+    ("decomposition", "decomposition/state.py", "0.5 * beta.sum(axis=0) @ self.f)",
+     "0.5 * beta.sum(axis=0) @ self.f * (1 + 1e-9))"),
     ("problem", "problem/certificates.py", "np.minimum(upper, alpha.max(initial=0.0))", "upper"),
 ]  # fmt: skip
 

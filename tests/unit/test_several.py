@@ -52,6 +52,16 @@ def test_one_after_the_other_or_in_turn() -> None:
     assert order(take_turns=True) == [0, 1, 2, 0, 1]
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_rows_of_the_trace_call_a_problem_by_its_number(count: int) -> None:
+    """The one given, or its place; a single one has a number only if one is given."""
+    given = run(lengths(*[1] * count, numbers=[7, 3, 5][:count]), Control()).trace
+    assert given["problem"][:count].tolist() == [7, 3, 5][:count]
+    plain = run(lengths(*[1] * count), Control()).trace
+    assert ("problem" in plain.dtype.names) == (count > 1)
+    assert count == 1 or plain["problem"].tolist() == [*range(count), -1]
+
+
 def test_a_limit_on_the_turns_of_each() -> None:
     result = run(lengths(3, 1, 5, max_turns=2), Control())
     assert [part.status for part in result.parts] == [Status.MAX_ITER, Status.CONVERGED, Status.MAX_ITER]
