@@ -89,6 +89,19 @@ def test_the_model_is_the_early_one_in_the_same_clusters() -> None:
     assert type(plain) is DCSVC and (plain.predict(X) == model.predict(X)).all() and plain.C == model.C_
 
 
+def test_of_many_small_clusters_the_model_is_that_of_larger_ones_if_there_is_time() -> None:
+    X, y = make_moons(1500, noise=0.3, random_state=0)
+    plan = {**GRID, **SMALL, "samples_per_cluster": 10}
+    model = DCSVCCV(**plan).fit(X, y)
+    same = {name: getattr(model, name) for name in ("tol", "sample_size", "random_state")}
+    usual = DCSVC(C=model.C_, gamma=model.gamma_, early=True, **same).fit(X, y)
+    assert model.n_clusters_ > 64 and model.status_ == usual.status_
+    assert model.levels_["clusters"].tolist() == usual.levels_["clusters"].tolist()
+    np.testing.assert_array_equal(model.decision_function(X), usual.decision_function(X))
+    stopped = DCSVCCV(**plan, callback=lambda row: True).fit(X, y)
+    assert stopped.status_ == "early" and stopped.levels_["clusters"].tolist() == [stopped.n_clusters_]
+
+
 def test_exact_goes_on_to_the_whole_problem() -> None:
     X, y = make_moons(400, noise=0.3, random_state=0)
     model = DCSVCCV(Cs=[1.0], gammas=[2.0], **SMALL, exact=True).fit(X, y)

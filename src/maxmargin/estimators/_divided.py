@@ -31,7 +31,7 @@ IntArray = NDArray[np.int64]
 _LEVELS = 4  # the paper's: 256 clusters at the bottom for k = 4
 _SMALLEST = 100  # samples per bottom cluster below which there are fewer levels
 _SMALLEST_EXACT = 1000  # the same on the way to the exact solution: smaller problems gain nothing by being divided
-_EARLY_CLUSTERS = 64  # the paper's DC-SVM (early)
+EARLY_CLUSTERS = 64  # the paper's DC-SVM (early)
 
 
 class Stages:
@@ -105,7 +105,7 @@ class Divided(KernelMachine):
         """Levels for n samples: the paper's unless given, fewer when the bottom clusters would be tiny."""
         k, stop = int(self.k), int(self.stop_level)  # k^levels would overflow a NumPy integer
         if self.early:
-            stop = 1 if k == 1 else max(1, round(np.log(_EARLY_CLUSTERS) / np.log(k)))
+            stop = 1 if k == 1 else max(1, round(np.log(EARLY_CLUSTERS) / np.log(k)))
         levels = None if self.levels is None else int(self.levels)
         if levels is None:
             levels = stop if self.early else max(_LEVELS, stop)

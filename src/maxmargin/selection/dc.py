@@ -10,8 +10,10 @@ from sklearn.utils._param_validation import StrOptions
 
 from maxmargin.estimators._base import check_choice, check_flags, check_number
 from maxmargin.estimators._constraints import CLASSES, INTERCEPT, KERNEL, Constraints, whole
+from maxmargin.estimators._divided import EARLY_CLUSTERS
 from maxmargin.estimators.dc import DCSVC
 from maxmargin.problem.kernels import NATIVE
+from maxmargin.runtime import Status
 from maxmargin.selection.board import Board
 from maxmargin.selection.clusters import ClusterFolds
 from maxmargin.selection.constraints import SEARCH, values_of, without
@@ -26,7 +28,9 @@ class DCSVCCV(Selecting, DCSVC):
 
     The rows are clustered once. In each cluster all settings and folds are solved on one small kernel matrix per γ, each
     from its neighbour's solution; a row that a fold leaves out is judged by the machine of its own cluster. The model is
-    the early one of `DCSVC` in the same clusters, at the best setting. For 10⁵ to 10⁶ rows; below some 10⁴ use `SVCCV`.
+    the early one of `DCSVC` at the best setting: in the clusters of the search, or where these are more than the 64 of
+    `DCSVC(early=True)` and the time is not up, in those, which are larger and so give better models. For 10⁵ to 10⁶ rows;
+    below some 10⁴ use `SVCCV`.
 
     Parameters
     ----------
@@ -66,6 +70,7 @@ decision_function_shape, break_ties, max_iter, n_jobs, working_set_size, inner_s
         that is of the problem whose kernel is 0 between clusters.
     search_status_ : str
     n_clusters_ : int
+        Of the search; `levels_` has those of the model.
     cluster_C_ : ndarray of shape (n_clusters,)
         With choice="cluster", C of each; the machine is fitted with the largest, and weights for the others.
     support_, dual_coef_, levels_, level_objective_, status_, …
@@ -200,14 +205,17 @@ decision_function_shape, break_ties, max_iter, n_jobs, working_set_size, inner_s
         engine = self.__dict__.pop("_clusters")
         self.n_clusters_ = 0 if engine.division is None else engine.division.n_clusters
         if self.refit:
-            self._found = engine
+            self._found, self._in_time = engine, found.status is Status.CONVERGED
         if self.choice == "cluster":
             gamma, self.cluster_C_ = engine.by_cluster(board, self.best_params_)
             self.gamma_ = gamma
             self.best_params_ = {**self.best_params_, "gamma": gamma}
 
     def _fitted(self, machine: Any, X: Any, y: Any, sample_weight: Any, search: Search) -> Any:
-        engine = self.__dict__.pop("_found")
+        engine, in_time = (self.__dict__.pop(name) for name in ("_found", "_in_time"))
+        one = self.choice == "global" and not self.exact
+        if one and in_time and engine.division is not None and engine.division.n_clusters > EARLY_CLUSTERS:
+            return machine.set_params(levels=None, stop_level=0, early=True).fit(X, y, sample_weight=sample_weight)
         machine._division = engine.division
         if self.choice == "cluster" and engine.division is not None:
             machine.C = float(self.cluster_C_.max())
