@@ -1,6 +1,7 @@
 """Support vector machines for large data, with a certificate for every answer."""
 
 from importlib import import_module
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -51,12 +52,18 @@ _WHERE = {
 }
 
 
+# One thread at a time: Python ends in a _DeadlockError where one imports a package whose first lines import its modules, and
+# another one of these modules. Not for parts of the package: modules ask for these while Python holds the locks of modules.
+_importing = RLock()
+
+
 def __getattr__(name: str) -> Any:
     """A public name, or a part of the package (`maxmargin.data`), imported now."""
     if name == "__version__":
         value: Any = import_module("importlib.metadata").version("maxmargin")
     elif name in _WHERE:
-        value = getattr(import_module(f"maxmargin.{_WHERE[name]}"), name)
+        with _importing:
+            value = getattr(import_module(f"maxmargin.{_WHERE[name]}"), name)
     else:
         try:
             return import_module(f"maxmargin.{name}")

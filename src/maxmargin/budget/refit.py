@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from maxmargin.budget.model import FloatArray, Options, decision_values, fill_kernel
 from maxmargin.budget.newton import MOST_BYTES, STAGES, Problem, minimise
 from maxmargin.budget.objective import WORK, signs
-from maxmargin.runtime import blas_threads
+from maxmargin.runtime import one_blas_thread
 
 ROWS_PER_COEFFICIENT = 30  # measured on held-out rows: with 10 the coefficients fit the rows drawn rather than the data
 LEAST_BLOCK = 50  # coefficients at a time; with fewer a step of Python takes longer than its arithmetic
@@ -103,7 +103,7 @@ class Refit:
         order = self._rng.permutation(len(centres))
         blocks = [np.sort(order[b : b + self.plan.block]) for b in range(0, len(order), self.plan.block)]
         self.done, self.stages = 0, STAGES * options.outputs * len(blocks)
-        with blas_threads(1):
+        with one_blas_thread():
             values = None
             if len(blocks) > 1:
                 values = np.empty((len(rows), options.outputs))

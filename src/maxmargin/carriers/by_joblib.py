@@ -37,10 +37,11 @@ def by_joblib(calls: Sequence[Any], jobs: int, results: list[Any]) -> Generator[
         for result in coming:
             results.append(result)
             yield None
-    finally:
-        with warnings.catch_warnings():
+    except BaseException:
+        with warnings.catch_warnings():  # of the whole process, so only where there is something to cancel
             warnings.simplefilter("ignore")  # joblib announces that it cancels what is queued: that is the wish
             coming.close()
+        raise
 
 
 def _parallel(jobs: int) -> tuple[joblib.Parallel, bool]:

@@ -8,7 +8,6 @@ memory is taken for them, and CSR parts before they are used.
 from __future__ import annotations
 
 import os
-import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -34,10 +33,8 @@ class _Array:
     def __init__(self, stream: Any, size: int, name: str) -> None:
         self._stream, self._name = stream, name
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of headers that Python 2 wrote
-                read = {1: npy.read_array_header_1_0, 2: npy.read_array_header_2_0}[npy.read_magic(stream)[0]]
-                self.shape, fortran, self.dtype = read(stream)
+            read = {1: npy.read_array_header_1_0, 2: npy.read_array_header_2_0}[npy.read_magic(stream)[0]]
+            self.shape, fortran, self.dtype = read(stream)
         except Exception as error:  # whatever NumPy's parser meets in bytes that are no header
             raise FormatError(name, f"this is no array of NumPy's ({error})") from None
         if self.dtype.kind not in "fiubU" or not self.dtype.itemsize:

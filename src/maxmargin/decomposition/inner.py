@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin.problem.formulations import restored
-from maxmargin.runtime import blas_threads
+from maxmargin.runtime import one_blas_thread
 
 FloatArray = NDArray[np.float64]
 GroupArray = NDArray[np.int8]
@@ -207,7 +207,7 @@ def solve_tile(
         upper = sign * np.where(low < 0, low, high)
         K = tile[:q, :q].astype(np.float64)
         Q = K * np.outer(sign, sign)
-        with blas_threads(1):
+        with one_blas_thread():
             result = inner_solver(name)(Q, -sign * score, sign * beta, upper, sign, group, n_groups, tol)
             score -= K @ (sign * result.alpha - beta)
         beta[:] = sign * result.alpha

@@ -14,7 +14,7 @@ from maxmargin.linear.newton import Newton
 from maxmargin.linear.ocas import Ocas
 from maxmargin.linear.problem import LinearProblem
 from maxmargin.linear.rounding import FloatArray
-from maxmargin.runtime import Control, blas_threads, run
+from maxmargin.runtime import Control, one_blas_thread, run
 
 SOLVERS = ("auto", "ocas", "cpa", "newton", "descent")
 PATIENCE = 60  # turns after which "auto" calls in the cutting planes; the sets it was tuned on need 5 to 30
@@ -72,6 +72,6 @@ def solve(
 
 def drive(solver: Any, control: Control) -> LinearResult:
     """Run a solver object. BLAS sees small matrices only and stays on one thread; the core has its own."""
-    with blas_threads(1):
+    with one_blas_thread():
         result: LinearResult = run(solver, control)
     return result

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from functools import cache, lru_cache
-from typing import Any
+from contextlib import contextmanager
+from functools import lru_cache
 
 import joblib
 
@@ -19,18 +18,18 @@ def _available() -> int:
     return int(joblib.cpu_count())
 
 
-_sharers = 1  # processes that use this machine's cores together: a fact about the process, as its cores are
+# Of each fit under way that several processes share, how many they are on this machine: fits may begin and end in any order.
+_sharers: list[int] = []
 
 
 @contextmanager
 def sharing(processes: int) -> Iterator[None]:
     """Within: so many processes on this machine, this one included, work on one fit."""
-    global _sharers
-    before, _sharers = _sharers, processes
+    _sharers.append(processes)
     try:
         yield
     finally:
-        _sharers = before
+        _sharers.remove(processes)
 
 
 def thread_count(n_jobs: int | None = None) -> int:
@@ -45,20 +44,6 @@ def thread_count(n_jobs: int | None = None) -> int:
     if n_jobs is not None and n_jobs > 0:
         return int(n_jobs)
     caps = [os.environ.get(name, "").split(",")[0].strip() for name in ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT")]
-    cores = min([max(1, _available() // _sharers), *(int(cap) for cap in caps if cap.isdecimal() and int(cap) > 0)])
+    share = max(1, _available() // max([1, *_sharers]))
+    cores = min([share, *(int(cap) for cap in caps if cap.isdecimal() and int(cap) > 0)])
     return max(1, cores + 1 + n_jobs) if n_jobs is not None else cores
-
-
-def blas_threads(count: int) -> AbstractContextManager[Any]:
-    """Within: NumPy's and SciPy's linear algebra use so many threads."""
-    limited: AbstractContextManager[Any] = _blas().limit(limits=count, user_api="blas")
-    return limited
-
-
-@cache
-def _blas() -> Any:
-    """Looks up the loaded linear algebra libraries once: that takes 20 ms."""
-    import scipy.linalg  # noqa: F401  (so that its LAPACK is among them)
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()

@@ -97,16 +97,18 @@ class Known:
         return values if of is None else of(values)
 
     def _complete(self) -> Any:
-        """The machine itself: its attributes become this one's."""
-        if "_known_machine" in vars(self):
-            self.__dict__.update(vars(self.__dict__.pop("_known_machine")()))
+        """The machine itself: its attributes become this one's. Threads that ask at once may each make it, and the same."""
+        make = vars(self).get("_known_machine")
+        if make is not None:
+            self.__dict__.update(vars(make()))
+            self.__dict__.pop("_known_machine", None)  # last: nobody may take it for complete before
         return super()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "_known_machine" not in vars(self):
+        if name.startswith("__"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self._complete()
-        return getattr(self, name)
+        return object.__getattribute__(self, name)  # not this method again, also when another thread has completed it
 
 
 @cache
