@@ -5,12 +5,14 @@
     from sklearn.svm import SVC          # maxmargin.SVC
 
 `sklearn.svm` and the module that defines its classes, `sklearn.svm._classes`, get ours. Names that somebody has imported
-from there before keep scikit-learn's classes, and so do models that were fitted or pickled before.
+from there before keep scikit-learn's classes, and so do models that were fitted or pickled before. It is so for all threads
+of the process; blocks of several threads may overlap.
 """
 
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,7 +21,10 @@ import maxmargin
 
 NAMES = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "LinearSVC", "LinearSVR")
 MODULES = ("sklearn.svm", "sklearn.svm._classes")
-_theirs: dict[tuple[str, str], Any] = {}  # what stood there before; empty while nothing is patched
+Place = tuple[str, str]
+_theirs: dict[Place, Any] = {}  # what stood there before; empty while nothing is patched
+_blocks: dict[Place, list[object]] = {}  # the blocks that hold a place; none where patch_sklearn was there before
+_lock = threading.RLock()
 
 
 def patch_sklearn(names: Iterable[str] = NAMES) -> None:
@@ -42,11 +47,13 @@ def patch_sklearn(names: Iterable[str] = NAMES) -> None:
     unknown = sorted(set(chosen) - set(NAMES))
     if unknown:
         raise ValueError(f"names={chosen!r}: {', '.join(unknown)} is not in sklearn.svm; choose from {', '.join(NAMES)}")
-    for module in map(importlib.import_module, MODULES):
-        for name in chosen:
-            if hasattr(maxmargin, name):
+    modules = [importlib.import_module(module) for module in MODULES]
+    ours = {name: getattr(maxmargin, name) for name in chosen if hasattr(maxmargin, name)}
+    with _lock:
+        for module in modules:
+            for name, machine in ours.items():
                 _theirs.setdefault((module.__name__, name), getattr(module, name))
-                setattr(module, name, getattr(maxmargin, name))
+                setattr(module, name, machine)
 
 
 def unpatch_sklearn() -> None:
@@ -60,9 +67,14 @@ def unpatch_sklearn() -> None:
     >>> sklearn.svm.SVR is maxmargin.SVR
     False
     """
-    for (module, name), theirs in _theirs.items():
-        setattr(importlib.import_module(module), name, theirs)
-    _theirs.clear()
+    with _lock:
+        _blocks.clear()
+        for place in list(_theirs):
+            _put_back(place)
+
+
+def _put_back(place: Place) -> None:
+    setattr(importlib.import_module(place[0]), place[1], _theirs.pop(place))
 
 
 @contextmanager
@@ -82,10 +94,20 @@ def patched(names: Iterable[str] = NAMES) -> Iterator[None]:
     >>> SVC is maxmargin.SVC
     True
     """
-    before = dict(_theirs)
-    patch_sklearn(names)
+    mine, chosen = object(), list(names)
+    with _lock:
+        before = set(_theirs)
+        patch_sklearn(chosen)
+        for place in _theirs:
+            if place[1] in chosen and (place in _blocks or place not in before):
+                _blocks.setdefault(place, []).append(mine)
     try:
         yield
     finally:
-        for place in set(_theirs) - set(before):
-            setattr(importlib.import_module(place[0]), place[1], _theirs.pop(place))
+        with _lock:
+            for place, holders in list(_blocks.items()):
+                if mine in holders:
+                    holders.remove(mine)
+                    if not holders:
+                        del _blocks[place]
+                        _put_back(place)

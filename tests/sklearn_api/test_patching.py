@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sklearn.svm
@@ -101,6 +102,41 @@ def test_blocks_within_blocks_leave_what_they_found() -> None:
             raise RuntimeError
         assert sklearn.svm.SVR is THEIRS["SVR"]
     assert sklearn.svm.SVC is THEIRS["SVC"]
+
+
+def test_blocks_of_two_threads_may_overlap() -> None:
+    first, second = maxmargin.patched(), maxmargin.patched(["SVC"])
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert sklearn.svm.SVC is maxmargin.SVC, "the second is not over"
+    assert sklearn.svm.SVR is THEIRS["SVR"]
+    second.__exit__(None, None, None)
+    assert sklearn.svm.SVC is THEIRS["SVC"]
+
+
+def test_blocks_in_many_threads() -> None:
+    def often(k: int) -> None:
+        for _ in range(50):
+            with maxmargin.patched(NAMES[k:]):
+                assert getattr(sklearn.svm, NAMES[k]) is getattr(maxmargin, NAMES[k])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(often, range(4)))
+    assert {name: getattr(sklearn.svm, name) for name in NAMES} == THEIRS
+
+
+def test_a_block_leaves_what_was_patched_or_put_back_within_it() -> None:
+    with maxmargin.patched(["SVC"]):
+        maxmargin.patch_sklearn(["SVR"])
+    assert sklearn.svm.SVC is THEIRS["SVC"] and sklearn.svm.SVR is maxmargin.SVR
+    with maxmargin.patched(["SVR"]):
+        pass
+    assert sklearn.svm.SVR is maxmargin.SVR
+    with maxmargin.patched():
+        maxmargin.unpatch_sklearn()
+        assert sklearn.svm.SVR is THEIRS["SVR"]
+    assert sklearn.svm.SVR is THEIRS["SVR"]
 
 
 def test_a_script_needs_one_line() -> None:
