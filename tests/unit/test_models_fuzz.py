@@ -182,6 +182,20 @@ def test_whole_numbers_of_any_length(files, number, tmp_path) -> None:
                 refused(sealed(json.dumps(header).encode(), body), tmp_path / "model")
 
 
+@pytest.mark.parametrize("value", ["trace", "nonsense", 7.5, [1.0], {"a": 1}])
+def test_parameters_are_of_their_kind(value, files, tmp_path) -> None:
+    """In the place of every parameter that is one of some words: another word, a number, a list, a table of the file."""
+    for name, raw in files.items():
+        length = struct.unpack_from("<Q", raw, 16)[0]
+        text, body = raw[64 : 64 + length], raw[64 + length :]
+        header = json.loads(text)
+        words = [key for key, now in header["params"].items() if isinstance(now, str) and key not in ("gamma", "kernel")]
+        for key in words:
+            header = json.loads(text)
+            header["params"][key] = header["state"]["trace_"] if value == "trace" else value
+            assert refused(sealed(json.dumps(header).encode(), body), tmp_path / "model"), (name, key)
+
+
 def test_forged_files(files, fuzz_rounds, tmp_path) -> None:
     rng = np.random.default_rng(2)
     names = list(files)

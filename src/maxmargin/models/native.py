@@ -68,5 +68,9 @@ def _made(header: dict[str, Any], decode: Decoder) -> Any:
     state = {**deepcopy(machine.later), **parts["state"]}
     machine.check(state)
     model = machine.kind(**parts["params"])
+    try:
+        model._validate_params()
+    except ValueError as error:
+        raise ModelFileError(str(error)) from None
     model.__dict__.update(state)
     return model
