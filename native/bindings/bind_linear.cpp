@@ -5,6 +5,7 @@
 #include "linear/descent.hpp"
 #include "linear/gram.hpp"
 #include "linear/joint.hpp"
+#include "linear/model.hpp"
 #include "linear/one_norm.hpp"
 #include "linear/reduced.hpp"
 #include "linear/search.hpp"
@@ -189,6 +190,43 @@ std::tuple<index_t, double, index_t> one_norm_step(const Matrix& z, InOut<index_
   return {e.left, e.largest, e.reads};
 }
 
+std::pair<index_t, double> sweeps_step(In2<double> H, Doubles penalty, InOut<double> w, InOut<double> grad, double calm,
+                                       index_t most) {
+  const std::size_t size = w.shape(0);
+  need(H.shape(0) == size && H.shape(1) == size && penalty.shape(0) == size && grad.shape(0) == size,
+       "one_norm_sweeps: shapes do not match");
+  nb::gil_scoped_release release;
+  const Sweeps s = model_sweeps(H.data(), index_t(size), penalty.data(), w.data(), grad.data(), calm, most);
+  return {s.count, s.largest};
+}
+
+void mirror_step(InOut2<double> H) {
+  need(H.shape(0) == H.shape(1), "linear_mirror: the matrix must be square");
+  nb::gil_scoped_release release;
+  mirror(H.data(), index_t(H.shape(0)));
+}
+
+template <class T, class I>
+void by_feature_step(const Matrix& x, Doubles sign, Doubles curve, double bias, InOut<T> value, InOut<I> index,
+                     InOut<I> start, InOut<double> squares) {
+  const std::size_t n = std::size_t(rows(x)), size = std::size_t(cols(x)) + (bias != 0 ? 1 : 0);
+  const std::size_t count = std::size_t(std::visit([](const auto& view) { return stored(view); }, x)) + (bias != 0 ? n : 0);
+  need(!std::visit([](const auto& view) { return std::decay_t<decltype(view)>::dense; }, x) && sign.shape(0) == n &&
+           curve.shape(0) == n && value.shape(0) == count && index.shape(0) == count && start.shape(0) == size + 1 &&
+           squares.shape(0) == size,
+       "linear_by_feature: shapes do not match");
+  nb::gil_scoped_release release;
+  by_feature(x, sign.data(), curve.data(), bias, value.data(), index.data(), start.data(), squares.data());
+}
+
+template <class T, class I>
+void bind_by_feature(nb::module_& m) {
+  using namespace nb::literals;
+  m.def("linear_by_feature", &by_feature_step<T, I>, "x"_a, "sign"_a, "curve"_a, "bias"_a, "value"_a.noconvert(),
+        "index"_a.noconvert(), "start"_a.noconvert(), "squares"_a.noconvert(),
+        "A CSR matrix by features: rows of sign_i * x_ij, the constant feature last unless 0, and their sums of curve * x^2.");
+}
+
 void norms_step(const Matrix& x, InOut<double> out, int threads) {
   need(index_t(out.shape(0)) == rows(x), "linear_norms: shapes do not match");
   nb::gil_scoped_release release;
@@ -330,6 +368,14 @@ void bind_linear(nb::module_& m) {
         "most_bend"_a, "w"_a.noconvert(), "u"_a.noconvert(), "seed"_a,
         "One epoch of coordinate descent under the 1-norm over features[:count] (rows of z): shuffled if fresh, else those "
         "that rest at 0 leave. (features left, largest violation, entries read).");
+  m.def("one_norm_sweeps", &sweeps_step, "H"_a, "penalty"_a, "w"_a.noconvert(), "grad"_a.noconvert(), "calm"_a, "most"_a,
+        "Coordinate descent on the model of Hessian H under the 1-norm, until the violation seen is at most calm; w and the "
+        "model's gradient move. (sweeps, largest violation of the last).");
+  m.def("linear_mirror", &mirror_step, "H"_a.noconvert(), "The lower triangle of H from its upper one.");
+  bind_by_feature<float, std::int32_t>(m);
+  bind_by_feature<float, std::int64_t>(m);
+  bind_by_feature<double, std::int32_t>(m);
+  bind_by_feature<double, std::int64_t>(m);
   m.def("descent_epoch", &descent_step, "x"_a, "active"_a.noconvert(), "count"_a, "sign"_a, "target"_a, "upper"_a,
         "diag"_a, "norms"_a, "bias"_a, "offset"_a, "above"_a, "below"_a, "alpha"_a.noconvert(), "w"_a.noconvert(), "seed"_a,
         "One epoch of dual coordinate descent over the samples active[:count], with one hinge each, or two; targets: empty "

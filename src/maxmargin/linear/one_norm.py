@@ -31,6 +31,7 @@ from maxmargin import _core
 from maxmargin.data.matrix import as_matrix
 from maxmargin.linear.certified import Clock, Known, LinearResult
 from maxmargin.linear.problem import NOTHING, LinearProblem
+from maxmargin.linear.quadratic_model import QuadraticModel, transposed, violations
 from maxmargin.linear.rounding import UNIT, FloatArray, gamma
 from maxmargin.problem.certificates import CertificateError
 from maxmargin.runtime import Status, Turn, settled
@@ -41,9 +42,11 @@ WINDOW = 5        # differences of epochs that an extrapolation combines
 CALM = 0.3        # of the largest violation at the start of a turn, at which its epochs end
 SPREAD = 2        # violating features that join, in units of the weights that are not 0,
 FEWEST = 100      # and at least
-DENSE = 5000      # weights beyond which no Newton step is tried: their matrix would take 200 MB
-STEPS = 8         # of Newton's method per turn, at most, each of which must take
-PAYS = 0.1        # of the gap that is left
+DENSE = 5000      # weights beyond which no model is made: its matrix would take 200 MB
+SWEPT = 15        # rows of the model's matrix read per weight, in its own units (see `_price`)
+SOON = 0.9        # of the derivative at which a weight leaves 0: such features are in a model from the start
+HALVINGS = 6      # of the way to the minimum of a model, in search of the best point on it
+ROUNDS = 8        # of work on a model, at most
 AT_REST = 12      # turns without progress after which float64 has no more to give
 
 
@@ -56,15 +59,14 @@ class OneNorm:
         self.u = np.ones(problem.n)  # 1 − margins
         self.lower, self.objective, self.doubt = 0.0, np.inf, 0.0
         self.best = np.zeros(problem.size)
-        self._settled, self._seed, self._epochs = False, seed, 0
-        self._by_feature = _transposed(problem)
-        self._matrix = as_matrix(self._by_feature)
+        self._settled, self._seed, self._epochs, self._rounds = False, seed, 0, 1
         self._curve = 2 * problem.C * problem.weight
+        by_feature, self._most = _by_feature(problem, self._curve)
+        self._matrix = as_matrix(by_feature)
+        self._model = QuadraticModel(problem, by_feature, self._curve)
         self._penalty = np.ones(problem.size)
         self._penalty[problem.free] = 0.0
-        by_feature, sparse = self._by_feature, sp.issparse(self._by_feature)
-        self._stored = np.diff(by_feature.indptr) if sparse else np.full(problem.size, problem.n)
-        self._most = _squares(by_feature, self._curve)
+        self._stored = np.diff(by_feature.indptr) if sp.issparse(by_feature) else np.full(problem.size, problem.n)
         assert problem.extent is not None
         self._largest = np.append(problem.extent.columns, problem.bias)[: problem.size]
         self._keep(np.zeros(problem.size), np.ones(problem.n))
@@ -79,7 +81,7 @@ class OneNorm:
         if self.w.any():
             yield from self._fresh_margins()
             self._keep(self.w, self.u)
-        rest, last = 0, (np.inf, -np.inf)
+        rest, last, modelled = 0, (np.inf, -np.inf), False
         while True:
             grad = self._bound()
             clock.lap("bound")
@@ -97,12 +99,12 @@ class OneNorm:
             if rest == AT_REST // 2:
                 yield from self._fresh_margins()
             clock.start()
-            slow = yield from self._descend(grad)
-            clock.lap("descent")
-            if slow:
-                yield from self._newton()
+            modelled = modelled and self._model_step(grad)
+            clock.lap("model")
+            if not modelled:
+                modelled = yield from self._descend(grad)
+                clock.lap("descent")
             self._keep(self.w, self.u)
-            clock.lap("newton")
 
     def _turn(self) -> Turn:
         extra = {"nonzero": float(np.count_nonzero(self.best)), "epochs": float(self._epochs)}
@@ -216,8 +218,7 @@ class OneNorm:
     def _working_set(self, grad: FloatArray) -> tuple[NDArray[np.int64], float]:
         """The weights that are not 0 and the features that violate most; the largest violation."""
         w, penalty = self.w, self._penalty
-        at_zero = np.maximum(np.abs(grad) - penalty, 0.0)
-        violation = np.where(w == 0, at_zero, np.abs(grad + np.sign(w) * penalty))
+        violation = violations(w, grad, penalty)
         held = w != 0
         held[self.problem.free] = True
         most = max(FEWEST, SPREAD * int(np.count_nonzero(held)))
@@ -227,75 +228,56 @@ class OneNorm:
         features = np.concatenate([np.flatnonzero(held), joining]).astype(np.int64)
         return features, float(violation.max(initial=0.0))
 
-    def _newton(self) -> Generator[None, None, None]:
-        """Newton steps for the weights that are not 0, as long as they pay: they end what descent does slowly."""
-        now = self.value(self.w, self.u)
-        for _ in range(STEPS):
-            before, now = now, (yield from self._newton_step(now))
-            if before - now < PAYS * (before - self.lower):
-                return
-
     def _price(self) -> float:
-        """Of a Newton step, in entries that epochs read in the same time: its loops run over vectors, 0.4 as measured."""
+        """Of a model, in entries that epochs read in the same time: its loops run over vectors, 0.4 as measured."""
         support = np.flatnonzero((self.w != 0) | (self._penalty == 0))
         count, near = len(support), max(1, int(np.count_nonzero(self.u > 0)))
         if not 0 < count <= DENSE:
             return np.inf
-        stored = float(self._stored[support].sum())
+        stored, copied = float(self._stored[support].sum()), 1 if self.problem.size <= 2 * count else 8
         pairs = (stored * near / self.problem.n) ** 2 / near  # of entries of a sample, for samples of equal length
-        return 0.4 * (min(pairs, near * count * count / 32) + count**3 / 48 + count * count + 8 * stored)
+        return 0.4 * (min(pairs, near * count * count / 32) + SWEPT * count * count + copied * stored)
 
-    def _newton_step(self, now: float) -> Generator[None, None, float]:
-        """One of them, which may take weights to 0 but not beyond; the value there, or `now` where nothing is better."""
-        support = np.flatnonzero((self.w != 0) | (self._penalty == 0))
-        near = np.flatnonzero(self.u > 0)
-        if not len(support) or not len(near):
-            return now
-        old, penalised = self.w[support], self._penalty[support] > 0
-        step = self._newton_direction(support, near)
-        if step is None:
-            return now
-        crossing = penalised & (old * (old + step) < 0)
-        ends = np.sort(-old[crossing] / step[crossing])  # the parts of the step at which weights become 0
-        for part in (1.0, *(ends[[len(ends) // 2, len(ends) // 8, 0]] if len(ends) else (0.5, 0.2, 0.05))):
-            new = old + part * step
-            new[penalised & (new * old <= 0)] = 0.0
-            w, m = self.w.copy(), np.empty(self.problem.n)
-            w[support] = new
-            yield from self.problem.outputs(w, m)
-            value = self.value(w, 1 - m)
-            if value < now:
-                self.w, self.u = w, 1 - m
-                return value
-        return now
+    def _model_step(self, grad: FloatArray) -> bool:
+        """Towards the minimum of the quadratic model at the present point; whether the model was good for all of the way."""
+        model, w, penalty = self._model, self.w, self._penalty
+        needed = (w != 0) | (np.abs(grad) > penalty) | (penalty == 0)
+        if not model.covers(needed):
+            model.choose(needed | (np.abs(grad) > SOON * penalty))
+        features = model.features
+        old, cost = w[features], penalty[features]
+        new = model.minimum(self.u > 0, old, grad[features], cost, min(1.0, self.relative_gap), self._rounds)
+        step = new - old
+        q = model.outputs(step)
+        part = self._line(old, step, q, cost)
+        full = part == 1
+        self._rounds = min(2 * self._rounds, ROUNDS) if full else 1
+        if part > 0:
+            self.w = w.copy()
+            self.w[features] = new if full else old + part * step
+            self.u = self.u - part * q
+        return full
 
-    def _newton_direction(self, support: NDArray[np.int64], near: NDArray[np.int64]) -> FloatArray | None:
-        """−H⁻¹·gradient of some features over the samples that have a loss; None where it has none."""
-        problem, old = self.problem, self.w[support]
-        pull = self._penalty[support] * np.sign(old)
-        H = self._curvature(support, near)
-        # Where the loss is flat (features that add up to a constant) the signs alone would send weights to infinity: damped,
-        # each moves by about its own size, and less and less so as the gap closes.
-        damping = np.divide(min(1.0, self.relative_gap), np.abs(old), out=np.zeros(len(old)), where=pull != 0)
-        H[np.diag_indices(len(H))] += damping + 1e-12 * H.diagonal().max()
-        grad = pull - problem.C * self._sums(2 * problem.weight * np.maximum(self.u, 0.0))[support]
-        try:
-            step: FloatArray = -sl.cho_solve(sl.cho_factor(H.T, lower=True, overwrite_a=True), grad)
-        except (np.linalg.LinAlgError, ValueError):
-            return None
-        return step if np.isfinite(step).all() else None
+    def _line(self, old: FloatArray, step: FloatArray, q: FloatArray, cost: FloatArray) -> float:
+        """The part of a step to take: all of it, or what is best on the way."""
 
-    def _curvature(self, support: NDArray[np.int64], near: NDArray[np.int64]) -> FloatArray:
-        """The upper triangle of Σ curve_i x_i x_iᵀ over some samples, for some features."""
-        problem, size = self.problem, self.problem.size
-        if size <= 2 * len(support):  # the samples as they are: choosing features would cost more than it saves
-            H = np.zeros((size, size))
-            _core.linear_gram(problem.matrix, near, self._curve[near], problem.bias, True, H, problem.threads)
-            return H[np.ix_(support, support)]
-        some, H = self._by_feature[support], np.zeros((len(support), len(support)))
-        by_sample = some.T.tocsr() if sp.issparse(some) else np.ascontiguousarray(some.T)
-        _core.linear_gram(as_matrix(by_sample), near, self._curve[near], 0.0, True, H, problem.threads)
-        return H
+        def value(part: float) -> float:
+            short = np.maximum(self.u - part * q, 0.0)
+            return float(cost @ np.abs(old + part * step)) + 0.5 * float(self._curve @ (short * short))
+
+        def slope(part: float) -> float:
+            return float((cost * np.sign(old + part * step)) @ step) - float((self._curve * np.maximum(self.u - part * q, 0.0)) @ q)
+
+        start = value(0.0)
+        if slope(1.0) <= 0 and value(1.0) < start:
+            return 1.0
+        low, high = 0.0, 1.0
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if slope(middle) < 0 else (low, middle)
+        if high == 1.0:
+            return 1.0 if value(1.0) < start else 0.0
+        return low if low > 0 and value(low) < start else 0.0
 
 
 class Extrapolation:
@@ -336,28 +318,15 @@ class Extrapolation:
         return share / total if np.isfinite(total) and total > 0 else None
 
 
-def _transposed(problem: LinearProblem) -> Any:
-    """sign_i x_ij, a row per feature, the constant one last."""
-    X, kind = problem.X, problem.X.dtype
-    if problem.bias and kind.type(problem.bias) != problem.bias:
+def _by_feature(problem: LinearProblem, curve: FloatArray) -> tuple[Any, FloatArray]:
+    """sign_i x_ij, a row per feature, the constant one last; Σ_i curve_i x_ij² of each."""
+    X, kind, size, bias = problem.X, problem.X.dtype, problem.size, problem.bias
+    if bias and kind.type(bias) != bias:
         kind = np.dtype(np.float64)
-    sign = problem.sign.astype(kind)
     if sp.issparse(X):
-        out = sp.csr_matrix(X.T.astype(kind))
-        out.data *= sign[out.indices]
-        if not problem.bias:
-            return out
-        return sp.vstack([out, sp.csr_matrix(problem.bias * sign[None, :])], format="csr", dtype=kind)
-    out = np.empty((problem.size, problem.n), kind)
-    np.multiply(X.T, sign, out=out[: problem.d])
-    if problem.bias:
-        out[-1] = problem.bias * sign
-    return out
-
-
-def _squares(Z: Any, curve: FloatArray) -> FloatArray:
-    """Σ_i curve_i z_ij² of every feature j, a row of Z each."""
-    if sp.issparse(Z):
-        squares = np.square(Z.data, dtype=np.float64)
-        return np.asarray(sp.csr_matrix((squares, Z.indices, Z.indptr), shape=Z.shape) @ curve)
-    return np.asarray(np.square(Z, dtype=np.float64) @ curve)
+        return transposed(X, kind, problem.sign, curve, bias)
+    out = np.empty((size, problem.n), kind)
+    np.multiply(X.T, problem.sign.astype(kind), out=out[: problem.d])
+    if bias:
+        out[-1] = bias * problem.sign
+    return out, np.asarray(np.square(out, dtype=np.float64) @ curve)

@@ -1,0 +1,146 @@
+"""The quadratic model of the squared hinge around a point, for some features, and its minimum under the 1-norm.
+
+    minimise over w    Σ_j penalty_j |w_j| + ⟨grad, w − w₀⟩ + ½ (w − w₀)ᵀ H (w − w₀),     H = Σ_{i: u_i > 0} curve_i x_i x_iᵀ
+
+H changes only by the samples whose margin crosses 1. From one point to the next they are few, so it is made once and then
+moved: what rounding leaves in it does no harm, as the caller judges every step by the objective itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sl
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from maxmargin import _core
+from maxmargin.data.matrix import as_matrix
+from maxmargin.linear.problem import NOTHING, LinearProblem
+from maxmargin.linear.rounding import FloatArray
+
+Indices = NDArray[np.int64]
+
+SWEEPS = 30  # of coordinate descent over the model before a Newton step on it: one costs about as much for some 500 weights
+CALM = 0.01  # of the violation at the start, at which the model counts as solved
+
+
+class QuadraticModel:
+    """`by_feature`: a row per feature, the constant one last, each sample with its sign."""
+
+    def __init__(self, problem: LinearProblem, by_feature: Any, curve: FloatArray) -> None:
+        self._problem, self._by_feature, self._curve = problem, by_feature, curve
+        self.features: Indices = np.empty(0, np.int64)
+        self._held = np.zeros(problem.size, bool)
+        self._near = np.zeros(problem.n, bool)
+        self._matrix, self._bias, self._sign = problem.matrix, problem.bias, problem.sign
+        self._H = np.zeros((0, 0))
+
+    def covers(self, features: NDArray[np.bool_]) -> bool:
+        return bool(len(self.features)) and not (features & ~self._held).any()
+
+    def choose(self, features: NDArray[np.bool_]) -> None:
+        """Begin anew with these features, or with all of them where choosing would cost more than it saves."""
+        problem = self._problem
+        if problem.size <= 2 * np.count_nonzero(features):
+            features = np.ones(problem.size, bool)
+            self._matrix, self._bias, self._sign = problem.matrix, problem.bias, problem.sign
+        else:
+            some = self._by_feature[np.flatnonzero(features)]
+            by_sample = transposed(some)[0] if sp.issparse(some) else np.ascontiguousarray(some.T)
+            self._matrix, self._bias, self._sign = as_matrix(by_sample), 0.0, np.ones(problem.n)
+        self._held, self.features = features, np.flatnonzero(features)
+        self._near = np.zeros(problem.n, bool)
+        self._H = np.zeros((len(self.features), len(self.features)))
+
+    def outputs(self, step: FloatArray) -> FloatArray:
+        """By how much a step of the features changes the margins."""
+        out, constant = np.empty(self._problem.n), 0.0
+        if self._bias:
+            step, constant = step[:-1], float(self._bias * step[-1])
+        _core.linear_outputs(self._matrix, step, constant, self._sign, NOTHING, 0, len(out), out, self._problem.threads)
+        return out
+
+    def _move(self, near: NDArray[np.bool_]) -> None:
+        """H of these samples, by those that come and those that leave, unless they are more than there are."""
+        changed = near != self._near
+        if np.count_nonzero(changed) >= np.count_nonzero(near):
+            self._H[:] = 0.0
+            self._add(self._H, near)
+        else:
+            self._add(self._H, changed & near)
+            leaving = changed & self._near
+            if leaving.any():
+                away = np.zeros_like(self._H)
+                self._add(away, leaving)
+                self._H -= away
+        _core.linear_mirror(self._H)
+        self._near = near
+
+    def _add(self, H: FloatArray, which: NDArray[np.bool_]) -> None:
+        rows = np.flatnonzero(which)
+        _core.linear_gram(self._matrix, rows, self._curve[rows], self._bias, True, H, self._problem.threads)
+
+    def minimum(
+        self, near: NDArray[np.bool_], w: FloatArray, grad: FloatArray, penalty: FloatArray, damping: float, rounds: int
+    ) -> FloatArray:
+        """Near the minimum of the model around w, the samples of which are `near`."""
+        self._move(near)
+        w, grad = w.copy(), grad.copy()
+        calm = CALM * float(violations(w, grad, penalty).max(initial=0.0))
+        for last in range(rounds - 1, -1, -1):
+            _, seen = _core.one_norm_sweeps(self._H, penalty, w, grad, calm, SWEEPS)
+            if seen <= calm or not last or not _newton_step(self._H, w, grad, penalty, damping):
+                break
+        return w
+
+
+def transposed(
+    X: Any, kind: Any = None, sign: FloatArray | None = None, curve: FloatArray | None = None, bias: float = 0.0
+) -> tuple[Any, FloatArray]:
+    """sign_i x_ij of a CSR matrix, a row per feature, that of a constant one last unless 0; Σ_i curve_i x_ij² of each."""
+    (n, d), ones = X.shape, np.ones(X.shape[0])
+    count, size = X.nnz + (n if bias else 0), d + (1 if bias else 0)
+    indices = np.int32 if max(count, n) < 2**31 else np.int64
+    value, index, start = np.empty(count, kind or X.dtype), np.empty(count, indices), np.empty(size + 1, indices)
+    sign, curve, squares = ones if sign is None else sign, ones if curve is None else curve, np.empty(size)
+    _core.linear_by_feature(as_matrix(X), sign, curve, bias, value, index, start, squares)
+    return sp.csr_matrix((value, index, start), shape=(size, n)), squares
+
+
+def violations(w: FloatArray, grad: FloatArray, penalty: FloatArray) -> FloatArray:
+    """How far 0 is from the subgradients of each weight."""
+    at_zero = np.maximum(np.abs(grad) - penalty, 0.0)
+    return np.where(w == 0, at_zero, np.abs(grad + np.sign(w) * penalty))
+
+
+def _newton_step(H: FloatArray, w: FloatArray, grad: FloatArray, penalty: FloatArray, damping: float) -> bool:
+    """Move the weights that are not 0 to the model's minimum for their signs, or to where the first of them is 0."""
+    support = np.flatnonzero((w != 0) | (penalty == 0))
+    if not len(support):
+        return False
+    old = w[support]
+    pull = penalty[support] * np.sign(old)
+    part = H[np.ix_(support, support)]
+    # Where the loss is flat (features that add up to a constant) the signs alone would send weights to infinity: damped,
+    # each moves by about its own size, and less and less so as the gap closes.
+    diagonal = np.diag_indices(len(part))
+    part[diagonal] += np.divide(damping, np.abs(old), out=np.zeros(len(old)), where=pull != 0) + 1e-12 * part[diagonal].max()
+    try:
+        step = -sl.cho_solve(sl.cho_factor(part.T, lower=True, overwrite_a=True), grad[support] + pull)
+    except (np.linalg.LinAlgError, ValueError):
+        return False
+    if not np.isfinite(step).all():
+        return False
+    crossing = (pull != 0) & (old * (old + step) < 0)
+    if crossing.any():
+        ends = np.where(crossing, -old / np.where(crossing, step, 1.0), np.inf)
+        first = int(np.argmin(ends))
+        step *= ends[first]
+        step[first] = -old[first]
+    moved = np.zeros(len(w))
+    moved[support] = step
+    w += moved
+    grad += H @ moved
+    return True
