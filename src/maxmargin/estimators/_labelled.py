@@ -123,8 +123,7 @@ def encoded_classes(y: NDArray[Any], weight: FloatArray, comm: Comm = ALONE) -> 
     with together(comm):
         if not whole and len(y):
             check_classification_targets(y)
-        classes, code = np.unique(y, return_inverse=True)
-        code = code.ravel()
+        classes, code = _numbered(y, whole)
         if whole and 2 * len(classes) > len(y) and comm.size == 1:
             check_classification_targets(y)  # warns that these may be numbers
     if comm.size > 1:
@@ -143,6 +142,17 @@ def encoded_classes(y: NDArray[Any], weight: FloatArray, comm: Comm = ALONE) -> 
     if count < len(present):
         code = np.where(present, np.cumsum(present) - 1, -1)[code]
     return classes[present], code
+
+
+def _numbered(y: NDArray[Any], whole: bool) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The labels there are, sorted, and the number of each row's; two whole numbers without sorting all rows."""
+    if whole and len(y):
+        low, high = y.min(), y.max()
+        second = y == high
+        if low != high and (second | (y == low)).all():
+            return np.array([low, high], y.dtype), second.astype(np.intp)
+    classes, code = np.unique(y, return_inverse=True)
+    return classes, code.ravel()
 
 
 def _of_all_ranks(classes: NDArray[Any], code: NDArray[np.intp], comm: Comm) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -42,6 +42,7 @@ WINDOW = 5        # differences of epochs that an extrapolation combines
 CALM = 0.3        # of the largest violation at the start of a turn, at which its epochs end
 SPREAD = 2        # violating features that join, in units of the weights that are not 0,
 FEWEST = 100      # and at least
+CHEAP = 0.5       # of the entries of these: if all others that violate have no more, they join too
 DENSE = 5000      # weights beyond which no model is made: its matrix would take 200 MB
 SWEPT = 15        # rows of the model's matrix read per weight, in its own units (see `_price`)
 SOON = 0.9        # of the derivative at which a weight leaves 0: such features are in a model from the start
@@ -58,12 +59,13 @@ class OneNorm:
         self.w = np.zeros(problem.size) if start is None else start.copy()
         self.u = np.ones(problem.n)  # 1 − margins
         self.lower, self.objective, self.doubt = 0.0, np.inf, 0.0
-        self.best = np.zeros(problem.size)
+        self.best, self._best_margins = np.zeros(problem.size), np.empty(problem.n)
         self._settled, self._seed, self._epochs, self._rounds = False, seed, 0, 1
         self._curve = 2 * problem.C * problem.weight
         by_feature, self._most = _by_feature(problem, self._curve)
         self._matrix = as_matrix(by_feature)
         self._model = QuadraticModel(problem, by_feature, self._curve)
+        self._inverse = np.divide(1.0, problem.weight, out=np.zeros(problem.n), where=problem.weight > 0)
         self._penalty = np.ones(problem.size)
         self._penalty[problem.free] = 0.0
         self._stored = np.diff(by_feature.indptr) if sp.issparse(by_feature) else np.full(problem.size, problem.n)
@@ -144,11 +146,9 @@ class OneNorm:
     def _lower(self, alpha: FloatArray, sums: FloatArray, astray: float) -> float:
         """No point is below this. `astray` is made up for by samples of one class, as in `rounding`."""
         problem, few = self.problem, gamma(self.problem.n + 8)
-        counted = problem.weight > 0
-        alpha, weight = alpha[counted], problem.weight[counted]
         mass = float(alpha.sum())
         share = astray / problem._lightest() if astray else 0.0  # of each sample's weight in the class that makes up
-        bend = 0.25 * float((alpha * alpha / weight).sum()) + 0.5 * share * mass + 0.25 * share**2 * float(weight.sum())
+        bend = 0.25 * float(np.square(alpha) @ self._inverse) + 0.5 * share * mass + 0.25 * share**2 * float(problem.weight.sum())
         bend *= 1 + few
         reach = np.abs(sums) + (few * mass + astray) * self._largest
         top = problem.C * float(reach[self._penalty > 0].max(initial=0.0)) * (1 + 4 * UNIT)
@@ -163,7 +163,7 @@ class OneNorm:
         """The objective of the best point as it is published, its margins computed anew."""
         if not self._settled:
             problem, self.best = self.problem, self.problem.published(self.best)
-            m = np.empty(problem.n)
+            m = self._best_margins
             yield from problem.outputs(self.best, m)
             risk, norm = problem.risk(m), float(self._penalty @ np.abs(self.best))
             self.objective, self._settled = norm + problem.C * risk, True
@@ -179,13 +179,10 @@ class OneNorm:
     def result(self, status: Status) -> LinearResult:
         for _ in self._settle():
             pass
-        m = np.empty(self.problem.n)
-        for _ in self.problem.outputs(self.best, m):
-            pass
         counts = {"passes": self.problem.passes, "pass_seconds": self.problem.pass_seconds}
         return LinearResult(
             status=settled(status, self.relative_gap, self.tol), objective=self.objective, gap=self.objective - self.lower,
-            violation=self.relative_gap, n_support=self.problem.support(m, self.tol),
+            violation=self.relative_gap, n_support=self.problem.support(self._best_margins, self.tol),
             timings={**self.clock.seconds, **counts}, w=self.best, lower=self.lower,
         )
 
@@ -224,7 +221,10 @@ class OneNorm:
         most = max(FEWEST, SPREAD * int(np.count_nonzero(held)))
         joining = np.flatnonzero((violation > 0) & ~held)
         if len(joining) > most:
-            joining = joining[np.argpartition(-violation[joining], most)[:most]]
+            some = joining[np.argpartition(-violation[joining], most)[:most]]
+            rest = float(self._stored[joining].sum()) - float(self._stored[some].sum())
+            if rest > CHEAP * float(self._stored[held].sum() + self._stored[some].sum()):  # else all may join
+                joining = some
         features = np.concatenate([np.flatnonzero(held), joining]).astype(np.int64)
         return features, float(violation.max(initial=0.0))
 
