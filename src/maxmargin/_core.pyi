@@ -508,6 +508,29 @@ def one_norm_epoch(z: Matrix, features: Annotated[NDArray[numpy.int64], dict(sha
     One epoch of coordinate descent under the 1-norm over features[:count] (rows of z): shuffled if fresh, else those that rest at 0 leave. (features left, largest violation, entries read).
     """
 
+def one_norm_sweeps(H: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], penalty: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], grad: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], calm: float, most: int) -> tuple[int, float]:
+    """
+    Coordinate descent on the model of Hessian H under the 1-norm, until the violation seen is at most calm; w and the model's gradient move. (sweeps, largest violation of the last).
+    """
+
+def linear_mirror(H: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """The lower triangle of H from its upper one."""
+
+@overload
+def linear_by_feature(x: Matrix, sign: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], curve: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: float, value: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], index: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], start: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], squares: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+@overload
+def linear_by_feature(x: Matrix, sign: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], curve: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: float, value: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], index: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], squares: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+@overload
+def linear_by_feature(x: Matrix, sign: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], curve: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: float, value: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], index: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], start: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], squares: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+@overload
+def linear_by_feature(x: Matrix, sign: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], curve: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: float, value: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], index: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], squares: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """
+    A CSR matrix by features: rows of sign_i * x_ij, the constant feature last unless 0, and their sums of curve * x^2.
+    """
+
 def descent_epoch(x: Matrix, active: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], count: int, sign: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], diag: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], norms: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: float, offset: float, above: float, below: float, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], seed: int) -> tuple[int, float, float, float, int]:
     """
     One epoch of dual coordinate descent over the samples active[:count], with one hinge each, or two; targets: empty for 1. (samples left, largest and smallest projected gradient, sum of |steps|, their number).

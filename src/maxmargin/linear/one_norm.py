@@ -10,11 +10,12 @@ The intercept is the weight of a constant feature, penalised like the others or 
 intercept is free. alpha_i = 2·weight_i·max(0, 1 − m_i) at the present point, scaled by the best θ, closes the gap at the
 optimum. Rounding is allowed for as in `rounding`.
 
-One turn: all derivatives (a pass over X by features), the bound, and a working set, the weights that are not 0 and the
-features that violate most; epochs of coordinate descent over it (`native/linear/one_norm.hpp`) until they violate a third of
-what they did, extrapolated every few epochs (Bertrand & Massias, AISTATS 2021); where that does not happen soon, and they
-cost no more than the epochs, Newton steps for the weights that are not 0, their signs held. Working sets and a gap as in
-Massias et al. (ICML 2018). Stops at a relative gap of tol. X is copied once, by features.
+One turn: all derivatives (a pass over X by features) and the bound; then either epochs of coordinate descent
+(`native/linear/one_norm.hpp`) over a working set, the weights that are not 0 and the features that violate most, until they
+violate a third of what they did, extrapolated every few epochs (Bertrand & Massias, AISTATS 2021); or, once the epochs have
+cost as much as that would, a step to the minimum of the quadratic model at the present point (`quadratic_model.py`), as in
+GLMNET's and newGLMNET's outer loop (Yuan, Ho & Lin, JMLR 2012), for as long as such steps can be taken whole. Working sets
+and a gap as in Massias et al. (ICML 2018). Stops at a relative gap of tol. X is copied once, by features.
 """
 
 from __future__ import annotations
@@ -43,11 +44,15 @@ CALM = 0.3        # of the largest violation at the start of a turn, at which it
 SPREAD = 2        # violating features that join, in units of the weights that are not 0,
 FEWEST = 100      # and at least
 CHEAP = 0.5       # of the entries of these: if all others that violate have no more, they join too
-DENSE = 5000      # weights beyond which no model is made: its matrix would take 200 MB
-SWEPT = 15        # rows of the model's matrix read per weight, in its own units (see `_price`)
+DENSE = 1000      # weights beyond which no model is made: its matrix fits no cache, and epochs are as quick
+PAIR = 0.4        # cost of a product in the model's matrix, in entries that an epoch reads,
+SWEPT = 5         # of an element of it, in all sweeps,
+COPIED = 8        # and of an entry of its features, where they are copied
 SOON = 0.9        # of the derivative at which a weight leaves 0: such features are in a model from the start
 HALVINGS = 6      # of the way to the minimum of a model, in search of the best point on it
-ROUNDS = 8        # of work on a model, at most
+ROUNDS = 3        # of work on a model, at most
+FAIR = 0.25       # of that way, below which more epochs come before the next model: twice as many,
+PATIENCE = 4.0    # up to so many times the price of a model
 AT_REST = 12      # turns without progress after which float64 has no more to give
 
 
@@ -61,6 +66,7 @@ class OneNorm:
         self.lower, self.objective, self.doubt = 0.0, np.inf, 0.0
         self.best, self._best_margins = np.zeros(problem.size), np.empty(problem.n)
         self._settled, self._seed, self._epochs, self._rounds = False, seed, 0, 1
+        self._patience, self._spent = 1.0, 0.0  # prices of a model that epochs may cost before the next; what they did
         self._curve = 2 * problem.C * problem.weight
         by_feature, self._most = _by_feature(problem, self._curve)
         self._matrix = as_matrix(by_feature)
@@ -148,8 +154,8 @@ class OneNorm:
         problem, few = self.problem, gamma(self.problem.n + 8)
         mass = float(alpha.sum())
         share = astray / problem._lightest() if astray else 0.0  # of each sample's weight in the class that makes up
-        bend = 0.25 * float(np.square(alpha) @ self._inverse) + 0.5 * share * mass + 0.25 * share**2 * float(problem.weight.sum())
-        bend *= 1 + few
+        bend = 0.25 * float(np.square(alpha) @ self._inverse) + 0.5 * share * mass
+        bend = (bend + 0.25 * share**2 * float(problem.weight.sum())) * (1 + few)
         reach = np.abs(sums) + (few * mass + astray) * self._largest
         top = problem.C * float(reach[self._penalty > 0].max(initial=0.0)) * (1 + 4 * UNIT)
         theta = min(1 / top if top > 0 else np.inf, mass / (2 * bend) if bend > 0 else 0.0)
@@ -196,19 +202,21 @@ class OneNorm:
     def _descend(self, grad: FloatArray) -> Generator[None, None, bool]:
         """Epochs of coordinate descent over the working set, extrapolated as they go; whether Newton steps should follow."""
         features, largest = self._working_set(grad)
-        points = Extrapolation(self, features.copy())
-        count, fresh, spent = len(features), True, 0
+        points, price = Extrapolation(self, features.copy()), np.inf
+        count, fresh = len(features), True
         for epoch in range(EPOCHS):
             count, seen, reads = _core.one_norm_epoch(
                 self._matrix, features, count, fresh, self._curve, self._penalty, self._most, self.w, self.u,
                 self._seed + self._epochs,
             )
-            fresh, spent, self._epochs = False, spent + reads, self._epochs + 1
+            fresh, self._spent, self._epochs = False, self._spent + reads, self._epochs + 1
             yield
             if seen <= CALM * largest or not count:
                 return False
             points.add()
-            if epoch + 1 >= LEAST and spent >= self._price():
+            if epoch + 1 == LEAST:
+                price = self._patience * self._price()
+            if self._spent >= price:
                 return True
         return False
 
@@ -229,21 +237,26 @@ class OneNorm:
         return features, float(violation.max(initial=0.0))
 
     def _price(self) -> float:
-        """Of a model, in entries that epochs read in the same time: its loops run over vectors, 0.4 as measured."""
+        """Of a model, in entries that epochs read in the same time, as measured."""
         support = np.flatnonzero((self.w != 0) | (self._penalty == 0))
         count, near = len(support), max(1, int(np.count_nonzero(self.u > 0)))
         if not 0 < count <= DENSE:
             return np.inf
-        stored, copied = float(self._stored[support].sum()), 1 if self.problem.size <= 2 * count else 8
+        stored, copied = float(self._stored[support].sum()), 1 if self.problem.size <= 2 * count else COPIED
         pairs = (stored * near / self.problem.n) ** 2 / near  # of entries of a sample, for samples of equal length
-        return 0.4 * (min(pairs, near * count * count / 32) + SWEPT * count * count + copied * stored)
+        # A matrix that no cache holds is read more slowly.
+        return PAIR * min(pairs, near * count * count / 32) + SWEPT * count * count * (1 + count / 1000) + copied * stored
 
     def _model_step(self, grad: FloatArray) -> bool:
         """Towards the minimum of the quadratic model at the present point; whether the model was good for all of the way."""
         model, w, penalty = self._model, self.w, self._penalty
         needed = (w != 0) | (np.abs(grad) > penalty) | (penalty == 0)
         if not model.covers(needed):
-            model.choose(needed | (np.abs(grad) > SOON * penalty))
+            soon = needed | (np.abs(grad) > SOON * penalty)
+            chosen = soon if np.count_nonzero(soon) <= DENSE else needed
+            if np.count_nonzero(chosen) > DENSE:
+                return False
+            model.choose(chosen)
         features = model.features
         old, cost = w[features], penalty[features]
         new = model.minimum(self.u > 0, old, grad[features], cost, min(1.0, self.relative_gap), self._rounds)
@@ -252,6 +265,7 @@ class OneNorm:
         part = self._line(old, step, q, cost)
         full = part == 1
         self._rounds = min(2 * self._rounds, ROUNDS) if full else 1
+        self._patience, self._spent = (1.0 if part >= FAIR else min(2 * self._patience, PATIENCE)), 0.0
         if part > 0:
             self.w = w.copy()
             self.w[features] = new if full else old + part * step
@@ -266,7 +280,8 @@ class OneNorm:
             return float(cost @ np.abs(old + part * step)) + 0.5 * float(self._curve @ (short * short))
 
         def slope(part: float) -> float:
-            return float((cost * np.sign(old + part * step)) @ step) - float((self._curve * np.maximum(self.u - part * q, 0.0)) @ q)
+            short = np.maximum(self.u - part * q, 0.0)
+            return float((cost * np.sign(old + part * step)) @ step) - float((self._curve * short) @ q)
 
         start = value(0.0)
         if slope(1.0) <= 0 and value(1.0) < start:
