@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
@@ -30,6 +31,7 @@ def samples(n_classes: int, n: int = 120, seed: int = 0) -> tuple[Any, Any]:
 @pytest.mark.parametrize("shape", ["ovr", "ovo"])
 def test_decisions_are_those_of_the_folds(machine: Any, n_classes: int, shape: str) -> None:
     X, y = samples(n_classes)
+    machine = clone(machine)  # the test may run in several threads at once
     if hasattr(machine, "decision_function_shape"):
         machine.set_params(decision_function_shape=shape)
     elif shape == "ovo":
