@@ -15,7 +15,8 @@ class EqualObjective(Experiment):
     """`ladders`: tolerances per solver. Every peer's run is compared with our quickest one that is not above it.
 
     A process fits three times, and the best counts: of fits of some hundredths of a second a third is what a process meets
-    for the first time. Runs at tolerances of `once` or less take seconds, and there the ratios are far from 1: one fit is enough.
+    for the first time. Runs at tolerances of `once` or less take seconds, and there the ratios are far from 1: one fit is
+    enough.
     """
 
     ladders: dict[str, tuple[float, ...]] = {}
@@ -41,7 +42,8 @@ class EqualObjective(Experiment):
         ]
 
     def report(self, run: dict[str, Any]) -> str:
-        parts = [goal_table(self, run["records"]), equal_table(self, run["records"]), all_runs(run["records"]), report.reasons(run["records"])]
+        records = run["records"]
+        parts = [goal_table(self, records), equal_table(self, records), all_runs(records), report.reasons(records)]
         return "\n\n".join(part for part in parts if part)
 
     def text_ratios(self, run: dict[str, Any], solver: str = "") -> str:
