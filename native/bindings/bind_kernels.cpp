@@ -1,4 +1,5 @@
 #include <numeric>
+#include <optional>
 
 #include "bindings.hpp"
 #include "kernel/neighbours.hpp"
@@ -136,6 +137,8 @@ void bind_points(nb::module_& m, const char* name) {
           nb::arg("rows"), "About the share of kernel values that are zero by blocks of this order.");
 }
 
+constexpr index_t kWorthTheLock = 200000;  // multiplications: about 20 microseconds
+
 template <class T>
 void bind_row_sums(nb::module_& m, const char* name) {
   using Rows = RowSums<T>;
@@ -158,7 +161,9 @@ void bind_row_sums(nb::module_& m, const char* name) {
             if (x.index() >= 2 || cols(x) != self.features() || index_t(intercept.shape(0)) != self.values() ||
                 index_t(out.shape(0)) != rows(x) || index_t(out.shape(1)) != self.values())
               throw std::invalid_argument("RowSums.decide: shapes do not fit");
-            nb::gil_scoped_release release;
+            // To take Python's lock again costs more than others wait for some microseconds of work.
+            std::optional<nb::gil_scoped_release> release;
+            if (rows(x) * self.work() > kWorthTheLock) release.emplace();
             return self.decide(x, intercept.data(), out.data());
           },
           nb::arg("x"), nb::arg("intercept"), nb::arg("out"),
