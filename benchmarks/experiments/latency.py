@@ -1,7 +1,7 @@
 """Single rows: the time of one `predict` with 1,000 support vectors × 20 features, for one caller and for two at once.
 
-Goal: 50 µs per prediction, for one caller and for two at once. Most of it is not arithmetic, which takes some microseconds, but the way to it:
-validation, conversions, calls. The best of several rounds counts.
+Goal: 50 µs per prediction, for one caller and for two at once. Most of it is not arithmetic, which takes some
+microseconds, but the way to it: validation, conversions, calls. The best of several rounds counts.
 """
 
 from __future__ import annotations
