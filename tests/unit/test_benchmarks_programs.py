@@ -44,7 +44,7 @@ def test_goals_of_single_rows() -> None:
         record("maxmargin-latency", 1, 4e-3), record("scikit-learn-latency", 1, 3e-2), record("maxmargin-latency", 2, 1e-2),
     ]})  # fmt: skip
     first, second = ([cell.strip() for cell in line.split("|")[1:-1]] for line in shown.splitlines()[2:4])
-    assert first == ["1", "1,000", "40", "300", "50", "reached"] and second == ["2", "1,000", "100", "", "", ""]
+    assert first == ["1", "1,000", "40", "300", "50", "reached"] and second == ["2", "1,000", "100", "", "50", "LOST"]
 
 
 @pytest.mark.skipif(not shutil.which("svm-train"), reason="LIBSVM's programs are not installed (libsvm-tools)")
