@@ -1,8 +1,8 @@
 """From a text file to a model file: `maxmargin train` against LIBSVM's `svm-train -m 2000`, as processes.
 
 Goal: at least 15 times as fast on every set. Start-up, reading the text, training and writing the model count. Of our
-time, start-up is what `maxmargin --version` takes (Python, NumPy, SciPy and scikit-learn's base classes are imported), and
-fit is the training alone. At most: the ratio that a fit as it is would have with nothing around it.
+time, fit is the training alone (of the last run), and around it are Python's start, the import of NumPy, SciPy and
+scikit-learn's base classes, reading and writing. At most: the ratio that a fit as it is would have with nothing around it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class EndToEnd(Experiment):
         return "\n\n".join(part for part in (self._goals(run), report.tables(self, run)) if part)
 
     def _goals(self, run: dict[str, Any]) -> str:
-        lines = [["set", "text, MB", "ours, s", "start-up", "fit", "svm-train, s", "times as fast", "at most", "goal",
+        lines = [["set", "text, MB", "ours, s", "fit", "around it", "svm-train, s", "times as fast", "at most", "goal",
                   "verdict"]]  # fmt: skip
         peer = {r["dataset"]: r for r in run["records"] if r["solver"] == "svm-train"}
         for ours in (r for r in run["records"] if r["solver"] == self.baseline and r["status"] == "ok"):
@@ -49,7 +49,7 @@ class EndToEnd(Experiment):
             verdict = "LOST" if ratio < GOAL or wrong else "reached"
             sign = "> " if late else ""
             more = ours["extra"]
-            parts = [report.seconds(more[name]) for name in ("start_s", "fit_s")] if "fit_s" in more else ["", ""]
+            parts = [report.seconds(s) for s in (more["fit_s"], ours["best"] - more["fit_s"])] if "fit_s" in more else ["", ""]
             most = f"{sign}{time / more['fit_s']:.3g}" if "fit_s" in more else ""
             cells = [f"{more['text_mb']:.1f}", report.seconds(ours["best"]), *parts, sign + report.seconds(time)]
             lines.append([ours["dataset"], *cells, f"{sign}{ratio:.3g}", most, f"{GOAL:g}", verdict])
