@@ -49,8 +49,9 @@ class EndToEnd(Experiment):
             verdict = "LOST" if ratio < GOAL or wrong else "reached"
             sign = "> " if late else ""
             more = ours["extra"]
-            parts = [report.seconds(s) for s in (more["fit_s"], ours["best"] - more["fit_s"])] if "fit_s" in more else ["", ""]
-            most = f"{sign}{time / more['fit_s']:.3g}" if "fit_s" in more else ""
+            alone = more.get("fit_s")
+            parts = [report.seconds(s) for s in (alone, ours["best"] - alone)] if alone else ["", ""]
+            most = f"{sign}{time / alone:.3g}" if alone else ""
             cells = [f"{more['text_mb']:.1f}", report.seconds(ours["best"]), *parts, sign + report.seconds(time)]
             lines.append([ours["dataset"], *cells, f"{sign}{ratio:.3g}", most, f"{GOAL:g}", verdict])
         return "## Goals\n\n" + report.markdown(lines) if len(lines) > 1 else ""
