@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from maxmargin.carriers.protocol import LostError
+from maxmargin.carriers.protocol import LostError, never
 
 
 class RayCarrier:
@@ -34,7 +34,7 @@ class RayCarrier:
         return self._ray.remote(function).options(**self._args).remote(*args)
 
     def solve(self, function: Callable[..., Any], *args: Any) -> Any:
-        return self.call(function, *args, never)
+        return self.call(function, *args, never)  # Ray sends Ctrl-C instead
 
     def homes(self, refs: Sequence[Any]) -> list[Any]:
         return [None] * len(refs)
@@ -56,8 +56,3 @@ class RayCarrier:
     def drop(self, refs: Sequence[Any]) -> None:
         for ref in refs:
             self._ray.cancel(ref)  # Ctrl-C for the task, which ends it after the turn that is under way
-
-
-def never() -> bool:
-    """Whether nobody waits any more: Ray sends Ctrl-C instead."""
-    return False

@@ -14,6 +14,11 @@ class LostError(Exception):
     """What was asked for is gone with the worker that had it, or that had what it needs."""
 
 
+def never() -> bool:
+    """Whether nobody waits any more, where nobody can tell: Ctrl-C, or an own time limit, ends such work."""
+    return False
+
+
 class Carrier(Protocol):
     """A cluster of workers. References are its own; those among the arguments of a call stand for their values."""
 

@@ -21,14 +21,14 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.carriers import ATTEMPTS, LOOK, Carrier, LostError, active_carrier, by_joblib, workers
+from maxmargin.carriers import ATTEMPTS, LOOK, Carrier, LostError, active_carrier, by_joblib, never, workers
 from maxmargin.data.rows import stacked
 from maxmargin.decomposition.many import Problem
 from maxmargin.decomposition.options import DualResult, Options
+from maxmargin.decomposition.sent import Sent, to_its_end
 from maxmargin.decomposition.together import Together
-from maxmargin.kernel_values import Frame, KernelData, Source
-from maxmargin.problem.kernels import Kernel
-from maxmargin.runtime import Control, Deadline, Progress, Status, Total, Turn, deferred_interrupt, drained, steps, total
+from maxmargin.kernel_values import KernelData, Source
+from maxmargin.runtime import Control, Deadline, Progress, Status, Total, Turn, steps, total
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -47,35 +47,22 @@ def elsewhere(problems: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Bundle:
+class Bundle(Sent):
     """Problems on the samples of some blocks, of which `sizes` are the numbers, numbered within them."""
 
     problems: list[Problem]
     sizes: list[int]
-    kernel: Kernel
-    dtype: Any
-    frame: Frame | None
-    options: Options
-    max_iter: int
-    deadline: Deadline
 
 
-def solve_bundle(bundle: Bundle, rows: Sequence[Any], stopped: Callable[[], bool] = lambda: False) -> list[DualResult]:
-    """Where the rows are: those of each block. Ctrl-C, and a carrier that says so, end it in order."""
-    options, ends = bundle.options, np.cumsum([0, *bundle.sizes])
-    data = KernelData(stacked(rows), bundle.kernel, np.arange(ends[-1]), bundle.dtype, options.threads, bundle.frame)
+def solve_bundle(bundle: Bundle, *rows_and_stopped: Any) -> list[DualResult]:
+    """Where the rows are: each block's are an argument, the last is whether nobody waits any more."""
+    *rows, stopped = rows_and_stopped
+    ends = np.cumsum([0, *bundle.sizes])
     members = [np.arange(begin, end) for begin, end in pairwise(ends)]
     control = Control(max_iter=bundle.max_iter, deadline=bundle.deadline)
-    together = Together(bundle.problems, data.source, members, options, control)
-    with deferred_interrupt() as interrupted:
-        over = lambda: interrupted.is_set() or stopped()  # noqa: E731
-        return list(drained(steps(together, replace(control, max_iter=-1), over)).parts)
-
-
-def solve_put_bundle(bundle: Bundle, *rows_and_stopped: Any) -> list[DualResult]:
-    """As a carrier calls it: each block's rows are an argument of their own."""
-    *rows, stopped = rows_and_stopped
-    return solve_bundle(bundle, rows, stopped)
+    source = bundle.data(stacked(rows), np.arange(ends[-1])).source
+    together = Together(bundle.problems, source, members, bundle.options, control)
+    return list(to_its_end(lambda over: steps(together, replace(control, max_iter=-1), over), stopped).parts)
 
 
 class Apart:
@@ -141,8 +128,8 @@ class Apart:
         deadline = Deadline.after(None if left is None else IN_TIME * left)
         options = replace(self._options, threads=1, cache_size=self._options.cache_size * share)
         sizes = [len(self._blocks[b]) for b in blocks]
-        bundle = Bundle(moved, sizes, data.kernel, data.dtype, data.known_frame(), options, self._control.max_iter, deadline)
-        return bundle, blocks
+        terms = data.kernel, data.dtype, data.known_frame(), options, self._control.max_iter, deadline
+        return Bundle(*terms, problems=moved, sizes=sizes), blocks
 
     def _rows(self, blocks: list[int]) -> list[Any]:
         """Of each block; of a Gram matrix the part that is about all of them."""
@@ -157,11 +144,12 @@ class Apart:
         calls = []
         for number, some in enumerate(bundles):
             bundle, blocks = self._bundle(some, 1 / jobs)  # processes of one machine, most often
-            calls.append(joblib.delayed(numbered)(number, bundle, self._rows(blocks)))
+            calls.append(joblib.delayed(numbered)(number, bundle, *self._rows(blocks)))
         found: list[tuple[int, list[DualResult]]] = []
         for _ in by_joblib(calls, jobs, found):
             for number, parts in found:
                 self._parts |= dict(zip(bundles[number], parts))
+            found.clear()
             yield None
 
     def _on(self, carrier: Carrier, jobs: int) -> Generator[None, None, None]:
@@ -192,7 +180,7 @@ class Apart:
             new = [b for b in blocks if b not in self._put]
             self._put |= dict(zip(new, carrier.put_all(self._rows(new)))) if new else {}
             refs = [self._put[b] for b in blocks]
-        return carrier.solve(solve_put_bundle, carrier.put(bundle), *refs)
+        return carrier.solve(solve_bundle, carrier.put(bundle), *refs)
 
     def _too_many(self, some: list[int], lost: LostError) -> RuntimeError:
         samples = max(self.problems[p].qp.n for p in some)
@@ -203,6 +191,6 @@ class Apart:
         )
 
 
-def numbered(number: int, bundle: Bundle, rows: list[Any]) -> tuple[int, list[DualResult]]:
+def numbered(number: int, bundle: Bundle, *rows: Any) -> tuple[int, list[DualResult]]:
     """The solutions of a bundle, and which one it was: results come in any order."""
-    return number, solve_bundle(bundle, rows)
+    return number, solve_bundle(bundle, *rows, never)

@@ -1,8 +1,8 @@
 """Subproblems on other machines: rows that stay where they were sent, and a loop that a lost worker does not end.
 
-Each row of the samples is sent once. A level's cluster is then put together by the workers, out of
-the rows that they have from the level below: only the numbers of rows and what belongs to a QP (bounds, signs, start)
-come from here, and alpha and f go back.
+Each row of the samples is sent once. A level's cluster is then put together by the workers, out of the rows that they have
+from the level below: only the numbers of rows and what belongs to a QP (bounds, signs, start) come from here, and alpha
+and f go back.
 
     level 2     put(rows of cluster 0), put(rows of cluster 1), …
     level 1     on each worker pick(from the clusters that it has), then join(what was picked)
@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 
 from maxmargin.carriers import ATTEMPTS, GONE, LOOK, Carrier, LostError
 from maxmargin.data.rows import stacked
-from maxmargin.decomposition.options import DualResult, Options
+from maxmargin.decomposition.options import DualResult
+from maxmargin.decomposition.sent import Sent, Stopped, to_its_end
 from maxmargin.divide.side_by_side import Steps
 from maxmargin.divide.subproblem import Piece, Solving, Subproblem
-from maxmargin.kernel_values import Frame, KernelData
+from maxmargin.kernel_values import Frame
 from maxmargin.problem.formulations import QP
-from maxmargin.problem.kernels import Kernel
-from maxmargin.runtime import Deadline, deferred_interrupt, drained
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -194,32 +193,24 @@ def joined(plan: list[NDArray[np.int32]], number: int, within: int, fresh: Any, 
 
 
 @dataclass(frozen=True)
-class Order:
+class Order(Sent):
     """A subproblem without its rows: `within` are its samples' places among those of the cluster."""
 
     within: IntArray
     qp: QP
     alpha: FloatArray | None
-    kernel: Kernel
-    dtype: Any
-    frame: Frame | None
-    options: Options
-    max_iter: int
-    deadline: Deadline
 
     @classmethod
     def of(cls, task: Subproblem, within: IntArray, frame: Frame | None) -> Order:
-        return cls(
-            within, task.qp, task.alpha, task.data.kernel, task.data.dtype, frame, task.options, task.max_iter, task.deadline
-        )
+        terms = task.data.kernel, task.data.dtype, frame, task.options, task.max_iter, task.deadline
+        return cls(*terms, within=within, qp=task.qp, alpha=task.alpha)
 
 
-def solve_order(order: Order, rows: Any, stopped: Callable[[], bool]) -> DualResult:
-    """Where the rows are. Ctrl-C, and a carrier that says so, end it in order."""
-    data = KernelData(rows, order.kernel, order.within, order.dtype, order.options.threads, order.frame)
+def solve_order(order: Order, rows: Any, stopped: Stopped) -> DualResult:
+    """Where the rows are."""
+    data = order.data(rows, order.within)
     solving = Solving(order.qp, data, np.arange(len(order.within)), order.options, order.alpha)
-    with deferred_interrupt() as interrupted:
-        return drained(solving.steps(order.max_iter, order.deadline, lambda: interrupted.is_set() or stopped()))
+    return to_its_end(lambda over: solving.steps(order.max_iter, order.deadline, over), stopped)
 
 
 class Afar:

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.carriers import never
 from maxmargin.decomposition.options import DualResult, Options
+from maxmargin.decomposition.sent import to_its_end
 from maxmargin.decomposition.solver import Decomposition
 from maxmargin.kernel_values import KernelData
 from maxmargin.problem.formulations import QP
-from maxmargin.runtime import NEVER, Control, Deadline, Status, deferred_interrupt, drained, steps
+from maxmargin.runtime import NEVER, Control, Deadline, Status, steps
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -136,10 +138,5 @@ class Piece:
 
 def solve_subproblem(task: Subproblem) -> Piece:
     """All of it at once, in a thread or a process of its own; Ctrl-C reaches such a process, too, and ends it in order."""
-    with deferred_interrupt() as interrupted:
-        stop = task.stop
-
-        def stopped() -> bool:
-            return interrupted.is_set() or (stop is not None and stop.is_set())
-
-        return Piece.of(task, drained(task.solving().steps(task.max_iter, task.deadline, stopped)))
+    stopped = never if task.stop is None else task.stop.is_set
+    return Piece.of(task, to_its_end(lambda over: task.solving().steps(task.max_iter, task.deadline, over), stopped))
