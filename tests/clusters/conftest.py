@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import joblib
 import pytest
 
 pytest.importorskip("distributed")
@@ -88,3 +89,10 @@ def local_ray():
 def client(cluster):
     """The client of the cluster; not the default one, unless a test says so."""
     return cluster.client
+
+
+@pytest.fixture
+def on_dask(client):
+    """The client, whose cluster is joblib's active backend."""
+    with client.as_current(), joblib.parallel_config("dask"):
+        yield client

@@ -44,12 +44,6 @@ def same_bits(there, here, X):
 
 
 @pytest.fixture
-def on_dask(client):
-    with client.as_current(), joblib.parallel_config("dask"):
-        yield client
-
-
-@pytest.fixture
 def watched(monkeypatch):
     """All Blocks that a fit makes, and the bytes of every argument that went by way of the scheduler."""
     made, inline = [], []

@@ -62,12 +62,6 @@ def on(request, cluster):
 
 
 @pytest.fixture
-def on_dask(client):
-    with client.as_current(), joblib.parallel_config("dask"):
-        yield client
-
-
-@pytest.fixture
 def used(monkeypatch):
     """The machines that were solved apart."""
     seen = []
