@@ -242,6 +242,70 @@ def test_forged_values_are_refused(name, change, words, good, tmp_path) -> None:
     refused(raw, tmp_path, words)
 
 
+REPORTS = {"n_iter_", "trace_", "timings_", "levels_"}  # of what was done: nobody goes on from them
+
+
+def leaves(node, where=()):
+    """(keys that lead to it, value) of everything in the state that is made of nothing else; {"array": 3} is one."""
+    if not isinstance(node, (dict, list)) or (isinstance(node, dict) and set(node) == {"array"}):
+        yield where, node
+        return
+    for key, item in node.items() if isinstance(node, dict) else enumerate(node):
+        yield from leaves(item, (*where, key))
+
+
+def replaced(array: np.ndarray) -> dict[str, np.ndarray]:
+    """An array that is not the one that belongs there, in some ways."""
+    out = {"deeper": array[..., None]} | ({"shorter": array[:-1]} if len(array) else {})
+    if array.dtype.kind in "if":
+        other = {"f": "i", "i": "f"}[array.dtype.kind] + str(array.dtype.itemsize)
+        out["of another type"] = np.zeros(array.shape, f"<{other}")
+    if array.dtype.kind == "f" and array.size:
+        out["not finite"] = array.copy()
+        out["not finite"].flat[-1] = np.nan
+    return out
+
+
+ALLOWED = {("classes_", "of another type"), ("constant", "not finite")}  # labels of any type; NaN: not computed
+
+
+@pytest.mark.parametrize("name", ["SVC", "sparse", "SVR", "DCSVC", "LinearSVC", "BudgetSVC"])
+def test_no_array_is_taken_unseen(name, good, tmp_path) -> None:
+    """Every array of a file, one at a time, with another shape, another type or a NaN: refused, whatever it is for."""
+    header, parts = taken_apart(good[name])
+    places = {node["array"]: where for where, node in leaves(header["state"]) if isinstance(node, dict)}
+    for number, where in places.items():
+        kind, shape = header["arrays"][number]
+        if where[0] in REPORTS:
+            continue
+        for way, array in replaced(np.frombuffer(parts[number], kind).reshape(shape)).items():
+            changed, others = json.loads(json.dumps(header)), list(parts)
+            changed["arrays"][number], others[number] = [array.dtype.str, list(array.shape)], array.tobytes()
+            if (where[-1], way) in ALLOWED:
+                load(put_together(changed, others), tmp_path)
+                continue
+            with pytest.raises(ModelFileError):
+                load(put_together(changed, others), tmp_path)
+                pytest.fail(f"{where} {way}")
+
+
+@pytest.mark.parametrize("name", ["SVC", "sparse", "SVR", "DCSVC", "LinearSVC", "BudgetSVC"])
+def test_no_value_is_taken_unseen(name, good, tmp_path) -> None:
+    """An empty list in the place of every number, word and array of the state, one at a time."""
+    header, parts = taken_apart(good[name])
+    for where, _ in leaves(header["state"]):
+        if where[0] in REPORTS:
+            continue
+        changed = json.loads(json.dumps(header))
+        node = changed["state"]
+        for key in where[:-1]:
+            node = node[key]
+        node[where[-1]] = {"list": []}
+        with pytest.raises(ModelFileError):
+            load(put_together(changed, parts), tmp_path)
+            pytest.fail(f"{where}")
+
+
 @pytest.mark.parametrize(
     ("part", "at", "to"),
     [("indices", 0, -1), ("indices", 0, 4), ("indices", -1, 2**31 - 1), ("indptr", 0, 1), ("indptr", -1, 10**6),
