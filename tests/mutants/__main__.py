@@ -76,7 +76,7 @@ TESTS = {
                "unit/test_linear_far_from_zero.py", "unit/test_reduced_problem.py", "contract", "ranks/test_linear.py"],
     "kernel_values": ["unit/test_kernel_values.py", "unit/test_far_pairs.py", "unit/test_kept_rows.py", "contract",
                       "unit/test_prediction.py", "unit/test_single_rows.py", "unit/test_bad_input.py",
-                      "unit/test_mostly_zero.py", "ranks/test_exact.py"],
+                      "unit/test_mostly_zero.py", "ranks/test_shared_values.py", "ranks/test_exact.py"],
     "selection": ["selection", "unit/test_selection_linear.py", "unit/test_selection_clusters.py",
                   "unit/test_linear_path.py", "sklearn_api/test_selection_sklearn.py"],
     "models": ["unit/test_models_native.py", "unit/test_models_text.py", "unit/test_models_damage.py",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from maxmargin.kernel_values.given import GivenValues
 from maxmargin.kernel_values.native import NativeValues, Samples
 from maxmargin.problem.kernels import Kernel
 
@@ -37,3 +38,15 @@ def test_values_from_differences_are_accurate_far_out(name, layout, form) -> Non
         for values in (each, tile[np.ix_(at, at)]):
             assert np.abs(values - wanted).max() <= ACCURACY, place
         assert rows.noise * rows.magnitude**2 >= np.abs(each - wanted).max()  # what a fit takes them to be off by
+
+
+@pytest.mark.parametrize("n", [1, 1023, 1024, 1025, 2050])
+def test_the_magnitude_of_a_given_matrix_is_that_of_its_rows(n) -> None:
+    """However many there are, and whichever are chosen; it bounds them: |K(i, j)| ≤ m_i m_j."""
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n + 3, n + 3)).astype(np.float32)
+    X += X.T
+    chosen = rng.permutation(n + 3)[:n]
+    found, K = GivenValues(X, Kernel("precomputed"), chosen, np.float32, 1).magnitude, np.abs(X[np.ix_(chosen, chosen)])
+    np.testing.assert_array_equal(found, np.sqrt(K.max(axis=1)))
+    assert (K <= np.outer(found, found) * (1 + 1e-6)).all()
