@@ -163,6 +163,11 @@ def test_precomputed_kernels(make, tmp_path) -> None:
     for ours in (model, again):
         predicted = ours.predict(gram)
         assert np.array_equal(predicted, label) if make not in (SVR, NuSVR) else close(predicted, label)
+    last = int(model.support_.max()) + 1  # the file knows of no row beyond it
+    alone = maxmargin.load(tmp_path / "model")
+    assert alone.n_features_in_ == last and np.array_equal(alone.predict(gram[:, :last]), again.predict(gram))
+    with pytest.raises(ValueError, match=f"n_features={last - 1} is below"):
+        maxmargin.load(tmp_path / "model", n_features=last - 1)
 
 
 def test_a_model_of_unknown_rows_is_certified_once_they_are_named(tmp_path) -> None:
@@ -296,7 +301,7 @@ def test_liblinear_answers_for_our_regressions(options, tmp_path) -> None:
     assert (again.loss, again.fit_intercept) == (model.loss, model.fit_intercept)
 
 
-@pytest.mark.parametrize("bias", [-1, 1, 2.5])
+@pytest.mark.parametrize("bias", [-1, 0, 2.5])
 @pytest.mark.parametrize("kind", [11, 12, 13])
 def test_we_answer_for_liblinears_regressions(kind, bias, tmp_path) -> None:
     X, _ = data(next(iter(LABELS.values())))
@@ -308,7 +313,7 @@ def test_we_answer_for_liblinears_regressions(kind, bias, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.parametrize("bias", [-1, 1, 2.5])
+@pytest.mark.parametrize("bias", [-1, 0, 2.5])
 @pytest.mark.parametrize("kind", [1, 2, 3, 4, 5])
 def test_we_answer_for_liblinears_models(kind, bias, labels, tmp_path) -> None:
     X, y = data(LABELS[labels])
