@@ -244,6 +244,17 @@ def test_sparse_models_and_features_that_no_support_vector_has(tmp_path) -> None
         maxmargin.load(tmp_path / "model", mmap=True)
 
 
+@pytest.mark.parametrize("entries", range(1, 6))
+def test_a_small_file_makes_no_large_array(entries, tmp_path) -> None:
+    """Support vectors are dense where that takes at most twice what the file has, else as sparse as there."""
+    row = " ".join(f"{column + 1}:1" for column in range(entries))
+    (tmp_path / "model").write_text(GOOD["libsvm"].split("SV\n")[0] + f"SV\n1 {row}\n-1 {row}\n")
+    for width in range(entries, 13):
+        vectors = maxmargin.load(tmp_path / "model", n_features=width).support_vectors_
+        assert sp.issparse(vectors) == (width > 2 * entries) and vectors.shape == (2, width)
+        assert vectors.sum() == 2 * entries
+
+
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1, 0, 2], [2, 1, 0]])
 def test_an_order_of_classes_and_back(order) -> None:
     rng = np.random.default_rng(0)
