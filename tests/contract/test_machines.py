@@ -292,3 +292,24 @@ def test_a_pickle_is_the_machine(case: Case) -> None:
     np.testing.assert_array_equal(decisions(model, X), decisions(again, X))
     assert pickle.dumps(again) == pickle.dumps(pickle.loads(pickle.dumps(again)))
     judged(again, X, y)
+
+
+@every
+def test_a_prediction_is_what_the_decisions_say(case: Case) -> None:
+    """The class of the largest value, and with the sign of the labels: most training rows are told right."""
+    X, y = data(case.task)
+    model = fit(case.build(), X, y)
+    values, predicted = decisions(model, X), model.predict(X)
+    if case.task == "numbers":
+        assert np.corrcoef(predicted, y)[0, 1] > 0.5
+        return
+    if case.task == "none":
+        np.testing.assert_array_equal(predicted, np.where(values > 0, 1, -1))
+        return
+    assert (predicted == y).mean() > 0.6
+    if case.task == "two":
+        np.testing.assert_array_equal(predicted, model.classes_[(values > 0).astype(int)])
+        return
+    by_pairs = "dual_coef_" in vars(model) and len(model.dual_coef_) == len(model.classes_) - 1
+    behind = values.max(axis=1) - values[np.arange(len(y)), np.searchsorted(model.classes_, predicted)]
+    assert (behind < 2 / 3 if by_pairs else behind == 0).all()  # of as many votes the first class; else a vote is 1 more

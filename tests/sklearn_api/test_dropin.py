@@ -55,6 +55,15 @@ def test_a_sparse_fit_has_the_attributes_of_a_dense_one_as_sparse_matrices(machi
 
 
 @pytest.mark.parametrize("machine", EXACT, ids=lambda m: type(m).__name__)
+def test_no_support_vectors_are_kept_of_given_values_and_objects(machine) -> None:
+    """As in scikit-learn."""
+    theirs = getattr(sklearn.svm, type(machine).__name__)(**({"nu": machine.nu} if hasattr(machine, "nu") else {}))
+    for kernel, samples in (("precomputed", X @ X.T), (letters, WORDS)):
+        found, wanted = (clone(m).set_params(kernel=kernel).fit(samples, Y).support_vectors_ for m in (machine, theirs))
+        assert found.shape == wanted.shape == (0, 0) and found.dtype == wanted.dtype
+
+
+@pytest.mark.parametrize("machine", EXACT, ids=lambda m: type(m).__name__)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 def test_coef_is_read_only(machine, form) -> None:
     model = clone(machine).set_params(kernel="linear").fit(form(X), Y)

@@ -23,20 +23,20 @@ pytestmark = pytest.mark.filterwarnings("ignore:The `probability`:FutureWarning"
 BLOBS = make_blobs(150, centers=4, cluster_std=3.0, random_state=1)
 
 
-@given(st.integers(2, 30), st.integers(0, 2**31), st.sampled_from([1e-6, 1.0, 1e6]))
-def test_the_sigmoid_is_the_most_likely_one(n, seed, scale) -> None:
+@given(st.integers(2, 30), st.integers(0, 2**31), st.sampled_from([1e-6, 1.0, 1e6]), st.sampled_from([1e-8, 1.0, 1e8]))
+def test_the_sigmoid_is_the_most_likely_one(n, seed, scale, unit) -> None:
     rng = np.random.default_rng(seed)
     positive = rng.random(n) < 0.5
-    f, weight = scale * (rng.normal(size=n) + positive), rng.choice([0.5, 1.0, 3.0], n)
+    f, weight = scale * (rng.normal(size=n) + positive), unit * rng.choice([0.5, 1.0, 3.0], n)
     pros, cons = weight[positive].sum(), weight[~positive].sum()
     target = np.where(positive, (pros + 1) / (pros + 2), 1 / (cons + 2))
 
     def loss(at):
         z = at[0] * f / scale + at[1]
-        return float(weight @ (np.logaddexp(0, -z) + target * z))
+        return float(weight @ (np.logaddexp(0, -z) + target * z)) / unit
 
     a, b = sigmoid(f, positive, weight)
-    assert loss((a * scale, b)) <= minimize(loss, [0.0, 0.0]).fun + 1e-7 * weight.sum()
+    assert loss((a * scale, b)) <= minimize(loss, [0.0, 0.0]).fun + 1e-7 * weight.sum() / unit
 
 
 @given(st.integers(3, 6), st.integers(0, 2**31))

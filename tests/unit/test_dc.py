@@ -10,6 +10,7 @@ from sklearn.datasets import make_blobs, make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import DCSVC, DCSVR, SVC, SVR
+from maxmargin.runtime import Control
 
 
 def moons(n=600, seed=0):
@@ -225,6 +226,25 @@ def test_levels_are_fewer_for_small_data_and_early_means_64_clusters():
     early = DCSVC(early=True, random_state=0, gamma=2.0, C=5.0).fit(X, y)
     assert early.level_ == 3 and early.levels_["clusters"][-1] >= 64
     assert early.timings_["whole"] == 0 and early.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 7, 8, 50, 64, 1000])
+def test_the_levels_that_are_meant(k):
+    """As documented, for any number of samples: 4 levels or those down to stop_level, early those of about 64 clusters;
+    fewer where the clusters of the bottom would have less than 1,000 samples, 100 if a level is the answer."""
+    for n in (50, 99, 100, 399, 400, 5_000, 10**6, 10**12, 10**40):
+        for stop in (0, 1, 3, 6, None):
+            model = DCSVC(k=k, early=True) if stop is None else DCSVC(k=k, stop_level=stop)
+            plan = model._plan(n, Control())
+            most = 4 if stop is None else max(4, stop)
+            if stop is None:
+                near = [abs(level * np.log(k) - np.log(64)) for level in range(1, 8)]
+                most = 1 if k == 1 else 1 + int(np.argmin(near))
+            least = 1000 if stop == 0 else 100
+            assert plan.levels == max(level for level in range(most + 1) if level == 0 or n >= least * k**level)
+            assert plan.stop_level == min(most if stop is None else stop, plan.levels)
+            given = model.set_params(levels=2)._plan(n, Control())
+            assert given.levels == 2 and given.stop_level == min(most if stop is None else stop, 2)
 
 
 def test_models_survive_pickling():

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hinge import hinge_svc
 
 from maxmargin.data.matrix import far_centre
+from maxmargin.estimators._linear import Samples
 
 
 def drawn(n, d, kind=np.float64):
@@ -54,3 +55,26 @@ def test_only_samples_far_from_zero_are_copied(tmp_path):
     assert far_centre(mapped) is None
     centre = far_centre((X + np.array([1e4, 0, 0, 0, 0])).astype(np.float32))
     assert centre.dtype == np.float32 and centre[0] == pytest.approx(1e4, abs=1) and not centre[1:].any()
+
+
+@pytest.mark.parametrize("spread", [0.01, 1.0, 30.0, 1000.0])
+def test_float32_samples_are_solved_as_they_are(spread):
+    """Moved, they and the centre add up to the samples bit by bit; float32 stays where that is possible."""
+    rng = np.random.default_rng(0)
+    X = (1000.0 + spread * rng.standard_t(2, size=(400, 3))).astype(np.float32)
+    moved = Samples(X, np.zeros(400), np.ones(400))
+    moved.move_near_zero()
+    if moved.centre is None:
+        assert spread == 1000.0 and moved.X is X
+        return
+    exact = X.astype(np.float64) - moved.centre
+    np.testing.assert_array_equal(moved.X, exact)
+    assert (moved.X.dtype == np.float32) == bool((exact.astype(np.float32) == exact).all())
+
+
+def test_float64_samples_are_moved_within_their_rounding():
+    X = 1e6 + drawn(300, 5)[0]
+    moved = Samples(X, np.zeros(300), np.ones(300))
+    moved.move_near_zero()
+    np.testing.assert_array_equal(moved.X, X - moved.centre)
+    assert moved.X.dtype == np.float64 and np.abs(moved.X).max() < 10
