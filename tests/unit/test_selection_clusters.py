@@ -5,11 +5,14 @@ from __future__ import annotations
 import pickle
 import signal
 import warnings
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.datasets import make_classification, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
@@ -17,6 +20,7 @@ from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 
 from maxmargin import DCSVC, SVC
 from maxmargin.selection import DCSVCCV
+from maxmargin.selection.clusters import ClusterFolds
 
 GRID: dict[str, Any] = {"Cs": [0.3, 30.0], "gammas": [0.5, 4.0]}
 SMALL: dict[str, Any] = {"samples_per_cluster": 100, "cv": 3, "random_state": 0, "tol": 1e-5, "search": "grid"}
@@ -197,6 +201,33 @@ def test_a_search_that_is_stopped_has_a_model() -> None:
     with pytest.warns(ConvergenceWarning, match="before all settings were tried"):
         model = DCSVCCV(**options, callback=press).fit(X, y)
     assert model.search_status_ == "interrupted" and model.status_ == "early"
+
+
+@pytest.mark.parametrize("stop", [{"max_time": 1e-9}, {"callback": lambda row: True}], ids=["before", "at once"])
+def test_clusters_of_which_little_is_known_have_the_C_of_all(stop: dict[str, Any]) -> None:
+    """One C for each cluster that there is by then, and for the whole if there is none."""
+    X, y = make_moons(600, noise=0.3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = DCSVCCV(**GRID, **SMALL, choice="cluster", **stop).fit(X, y)
+    assert model.cluster_C_.tolist() == [model.best_params_["C"]] * max(1, model.n_clusters_)
+    assert (model.n_clusters_ == 0) == ("max_time" in stop) and model.predict(X).shape == y.shape
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(1, 100), st.booleans())
+def test_rungs_of_a_ninth_and_a_third_of_the_rows(sizes: list[int], cells: int, halving: bool) -> None:
+    """Every cluster is on one rung; a rung ends with the cluster that makes its share of the rows full."""
+    engine = ClusterFolds.__new__(ClusterFolds)
+    engine.halving, engine._random = halving, np.random.RandomState(0)
+    engine._members = [np.arange(size) for size in sizes]
+    rungs = engine._rungs(cells)
+    assert sorted(chain(*rungs)) == list(range(len(sizes)))
+    steps = sum(cells >= 3**k for k in (1, 2)) if halving and len(sizes) >= 27 else 0
+    assert len(rungs) == steps + 1
+    for k in range(steps):
+        until = list(chain(*rungs[: k + 1]))
+        share = sum(sizes) / 3 ** (steps - k)
+        assert sum(sizes[c] for c in until) >= share > sum(sizes[c] for c in until[:-1]) - 1e-9 or not rungs[k]
 
 
 def test_without_a_refit_there_is_the_table_and_nothing_of_the_samples() -> None:

@@ -7,6 +7,7 @@ import signal
 import threading
 import warnings
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from maxmargin import LinearSVC, LinearSVR
 from maxmargin.linear import LinearProblem, drive, make
 from maxmargin.runtime import Control
 from maxmargin.selection import LinearSVCCV, LinearSVRCV
+from maxmargin.selection.paths import Paths
 
 CS = [1e-3, 0.1, 10.0]
 
@@ -112,6 +114,30 @@ def test_duals_of_the_rows_that_folds_share_make_a_cut(loss: str, solver: str) -
     assert result.lower <= best.objective * (1 + 1e-12) <= result.objective * (1 + 1e-9)
     # A cut of the other fold as it is would not be one: it counts rows that are not there.
     assert np.abs(first.duals[0][~other]).sum() > 0
+
+
+@pytest.mark.parametrize("n", [200, 700])  # beyond 500 rows folds are weights of the same samples, and share duals
+@pytest.mark.filterwarnings("ignore:.*edge of the grid")
+def test_a_fold_begins_where_the_one_before_has_come_to(n: int) -> None:
+    X, y = samples(n)
+    begun: list[tuple[int, Any]] = []
+    ends: dict[int, Any] = {}
+    original = Paths._outcome
+
+    def outcome(self: Paths, cell: int, params: Any, fold: int, deadline: Any) -> Any:
+        key = self._key(params)
+        if (key, fold) not in self._memory:
+            begun.append((fold, self._from_before(key, fold, self._samples(self.make(params), key, fold))))
+        out = original(self, cell, params, fold, deadline)
+        ends.setdefault(fold, self._memory[key, fold])
+        return out
+
+    with mock.patch.object(Paths, "_outcome", outcome):
+        LinearSVCCV(Cs=[0.1, 1.0], cv=4, loss="hinge").fit(X, y)
+    assert [fold for fold, _ in begun] == [0, 1, 2, 3] and begun[0][1] == {}
+    for fold, memory in begun[1:]:
+        np.testing.assert_array_equal(memory[0].start, ends[fold - 1][0].start)
+        assert memory[0].cuts is None and (memory[0].duals is not None) == (n > 500)
 
 
 def test_rows_without_weight_do_not_slow_a_fit_down() -> None:
