@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -227,3 +228,15 @@ def test_threads_change_nothing() -> None:
     for k in range(5):
         for table in tables[1:]:
             np.testing.assert_array_equal(table[f"split{k}_objective"], tables[0][f"split{k}_objective"])
+
+
+@pytest.mark.parametrize("magnitude", [0.01, 1.0, 40.0])
+def test_a_point_that_was_mended_is_proven_where_that_cannot_have_moved_its_conditions(magnitude: float) -> None:
+    """Δβ moves f by at most m² Σ |Δβ|, the difference of two of them by twice that: a millionth of tol is allowed."""
+    matrices = SimpleNamespace(fits=True, magnitude=lambda gamma: magnitude, noise=lambda gamma: 0.0)
+    engine, machine = SimpleNamespace(matrices=matrices), SVC(gamma=1.0, tol=1e-3)
+    allowed = 1e-9 / (2 * magnitude**2)
+    for moved, proven in ((0.0, True), (0.999 * allowed, True), (1.001 * allowed, False)):
+        assert KernelFolds._sure(engine, machine, np.ones(5), moved) is proven
+    matrices.fits = False  # its runs judge by f as they left it
+    assert KernelFolds._sure(engine, machine, np.ones(5), 0.0) and not KernelFolds._sure(engine, machine, np.ones(5), 1e-99)
