@@ -13,7 +13,7 @@ from sklearn.datasets import make_classification
 from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 
-from maxmargin import SVC, SVCCV, SVR, LinearSVC, NuSVC
+from maxmargin import SVC, SVCCV, SVR, LinearSVC, NuSVC, certify_fit
 from maxmargin.selection import Calibrated, calibrated, cross_val_decisions
 from maxmargin.selection.calibration import in_favour
 
@@ -62,8 +62,25 @@ def test_bad_input() -> None:
         cross_val_decisions(Other(), X, y)
     with pytest.raises(ValueError, match="method"):
         calibrated(SVC(), X, y, method="platt")
+    with pytest.raises(ValueError, match="fold_tol=-1"):
+        calibrated(SVC(), X, y, fold_tol=-1)
     with pytest.raises(TypeError, match="SVC or a NuSVC"):
         calibrated(LinearSVC(), X, y)
+
+
+@pytest.mark.parametrize("machine", [SVC(C=3.0), SVC(C=1e-3), NuSVC(nu=0.3), SVC(C=30.0, class_weight={0: 5.0})])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_loose_folds_change_the_probabilities_little_and_the_machine_not_at_all(machine: Any, n_classes: int) -> None:
+    X, y = samples(n_classes, 500)
+    machine = clone(machine).set_params(n_jobs=1, gamma=0.3)
+    loose, tight = (calibrated(machine, X[:300], y[:300], fold_tol=t) for t in (0.1, 0.0))
+    np.testing.assert_allclose(loose.predict_proba(X[300:]), tight.predict_proba(X[300:]), atol=0.05)
+    losses = [log_loss(y[300:], model.predict_proba(X[300:])) for model in (loose, tight)]
+    assert losses[0] <= 1.02 * losses[1]
+    for model in (loose, tight):
+        assert model.machine_.status_ == "converged" and model.machine_.kkt_violation_ <= machine.tol
+        truth = certify_fit(model.machine_, X[:300], y[:300])
+        assert model.machine_.dual_gap_ >= truth.gap - 1e-6 * abs(truth.primal)
 
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])

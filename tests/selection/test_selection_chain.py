@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from maxmargin import SVC, SVCCV, SVR, SVRCV, NuSVCCV, certify_fit
+from maxmargin.problem.formulations import c_svc
 from maxmargin.selection import chain as chains
 from maxmargin.selection import cross_val_decisions
 from maxmargin.selection.kernel import KernelFolds
@@ -44,9 +48,9 @@ def searched(search: Any, X: Any, y: Any, monkeypatch: pytest.MonkeyPatch, **mor
     made: list[int] = []
     init = chains.Chain.__init__
 
-    def counted(self: Any, links: Any, options: Any) -> None:
+    def counted(self: Any, links: Any, *more: Any) -> None:
         made.append(len(links))
-        init(self, links, options)
+        init(self, links, *more)
 
     monkeypatch.setattr(chains.Chain, "__init__", counted)
     monkeypatch.setattr(KernelFolds, "again", _never)
@@ -168,3 +172,24 @@ def test_decisions_are_those_of_machines_of_their_own() -> None:
     for train, test in StratifiedKFold(4).split(X, y):
         alone = clone(machine).fit(X[train], y[train])
         np.testing.assert_allclose(values[test], alone.decision_function(X[test]), atol=1e-4)
+
+
+@given(st.integers(0, 10_000), st.integers(2, 60), st.floats(-3.0, 3.0))
+@settings(max_examples=60, deadline=None)
+def test_sums_are_mended_by_few(seed: int, n: int, off: float) -> None:
+    rng = np.random.default_rng(seed)
+    sign = rng.choice([-1.0, 1.0], n)
+    qp = c_svc(sign, rng.uniform(0.5, 2.0, n))
+    alpha = np.where(rng.random(n) < 0.3, 0.0, rng.random(n)) * qp.upper
+    alpha = np.where(rng.random(n) < 0.2, qp.upper, alpha)
+    qp = replace(qp, targets=np.array([float(sign @ alpha) + off]))  # so far off is what a fold has taken out
+    mended = chains._mended(qp, alpha.copy())
+    assert (mended >= 0).all() and (mended <= qp.upper).all()
+    moved = np.abs(mended - alpha)
+    near = np.minimum(alpha, qp.upper - alpha)
+    if not moved.any():  # nobody, where all together cannot; the general rule is for that
+        assert abs(off) < 1e-12 or chains.GIVES * near.sum() < abs(off)
+        return
+    assert abs(sign @ mended - qp.targets[0]) <= 1e-12 * n
+    assert (moved <= chains.GIVES * near + 1e-12).all()
+    assert chains.GIVES * np.sort(near[moved > 0])[1:].sum() < abs(off) + 1e-12  # one fewer would not have done

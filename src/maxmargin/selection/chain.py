@@ -39,6 +39,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 KEPT = 0.3  # of all rows must fit for rows to be kept from run to run, about as many as are often support vectors
+GIVES = 0.5  # of its distance from the nearer bound a variable gives for the sums, before others have to
 Steps = Generator[Any, None, None]
 _END = object()
 WAITING, RUNNING, CONVERGED, STALLED, DROPPED = 0, 1, 2, 3, 5  # native/decomposition/family_state.hpp, Stage
@@ -60,6 +61,7 @@ class Link:
     like: int = -1
     unlike: int = -1
     ratio: float = 1.0
+    fold: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,15 @@ class Known:
 
 
 class Chain:
-    """The problems in their order, one after the other; each on all threads."""
+    """The problems in their order, one after the other; each on all threads.
 
-    def __init__(self, links: Sequence[Link], options: Options) -> None:
-        self.links, self.options = links, options
+    Those that begin from another one at the same C, which are the folds, may be solved to `loose` of the spread of f there,
+    if that is more than tol.
+    """
+
+    def __init__(self, links: Sequence[Link], options: Options, loose: float = 0.0) -> None:
+        self.links, self.options, self.loose = links, options, loose
+        self.tol = np.full(len(links), options.tol)  # to which each is solved
         self.stage = np.zeros(len(links), np.int8)
         self.seconds = np.zeros(len(links))
         self._ended: dict[int, Ended] = {}
@@ -147,10 +154,11 @@ class Chain:
         source = link.source()
         alpha = self._begun(link)
         known = self._known(link, alpha, source.dtype)
+        self.tol[p] = self._tol(link)
         yield None
         try:
             solver = Decomposition(
-                mine, source, self.options,
+                mine, source, replace(self.options, tol=float(self.tol[p])),
                 alpha=None if alpha is None else alpha[every], f=None if known is None else known.f[order],
             )  # fmt: skip
             if known is not None:
@@ -165,6 +173,12 @@ class Chain:
         coef = (qp.sign * alpha).reshape(halves, -1).sum(axis=0)
         self._ended[p] = Ended(alpha, coef, f, solver.state.path, result.dtype, qp.upper)
         self.stage[p] = CONVERGED if result.status is Status.CONVERGED else STALLED
+
+    def _tol(self, link: Link) -> float:
+        parent = self._of(link.parent)
+        if parent is None or not link.fold:
+            return self.options.tol
+        return max(self.options.tol, self.loose * min(1.0, float(np.std(parent.f))))
 
     @staticmethod
     def _nothing(qp: QP) -> Ended:
@@ -188,7 +202,7 @@ class Chain:
         alpha[parent.alpha == 0] = 0.0
         if beside is not None:
             alpha += beside[0].alpha - beside[1].alpha
-        return link.qp.repaired(alpha)
+        return link.qp.repaired(_mended(link.qp, np.clip(alpha, 0.0, upper)))
 
     def _known(self, link: Link, alpha: FloatArray | None, dtype: Any) -> Known | None:
         """Of f at alpha; None where what is missing is as much as there is to sum up."""
@@ -208,6 +222,25 @@ class Chain:
             if (count := np.count_nonzero(change)) < least:
                 best, least = Known(f, change, path), count
         return best
+
+
+def _mended(qp: QP, alpha: FloatArray) -> FloatArray:
+    """`alpha` with its sums restored by few variables, where few can: f follows by a row for each that moves.
+
+    Those that are farthest from their bounds give, as many of them as need not come nearer than by `GIVES` of it.
+    """
+    for g, target in enumerate(qp.targets):
+        mine = np.flatnonzero((qp.group == g) & (alpha > 0) & (alpha < qp.upper))
+        excess = float(np.sum((qp.sign * alpha)[qp.group == g])) - float(target)
+        shy = np.minimum(alpha, qp.upper - alpha)[mine]
+        order = np.argsort(-shy, kind="stable")
+        room = GIVES * np.cumsum(shy[order])
+        if not len(room) or room[-1] < abs(excess):
+            continue
+        some = mine[order[: np.searchsorted(room, abs(excess)) + 1]]
+        near = np.minimum(alpha, qp.upper - alpha)[some]
+        alpha[some] -= qp.sign[some] * near * (excess / near.sum())
+    return alpha
 
 
 def _follow(state: State, change: FloatArray, path: float) -> Steps:
@@ -251,7 +284,7 @@ class KeptValues(NativeValues):
         return None if self.dtype == np.float64 else NativeValues(self.samples.wider(), self.rows)
 
 
-def chain(problems: Sequence[Any], samples: Samples, setup: Setup) -> Chain:
+def chain(problems: Sequence[Any], samples: Samples, setup: Setup, loose: float = 0.0) -> Chain:
     """Of problems as selection/kernel.py lists them; `setup` has kernel values of the same samples, in its own order."""
     number = samples.sample_of(setup.rows.index)  # of each of the setup's samples
     where = np.argsort(number)
@@ -273,12 +306,12 @@ def chain(problems: Sequence[Any], samples: Samples, setup: Setup) -> Chain:
             return whole().sum(where[problem.extra], here[some], coef[order][some])
 
         return Link(
-            problem.qp, source, order, extra, problem.parent, problem.like, problem.unlike, problem.ratio
+            problem.qp, source, order, extra, problem.parent, problem.like, problem.unlike, problem.ratio, problem.fold >= 0
         )  # fmt: skip
 
     kept = all(isinstance(source(), KeptValues) for *_, source in pairs.values())
     options = replace(setup.options, shrinking=setup.options.shrinking and not kept)
-    return Chain([link(problem) for problem in problems], options)
+    return Chain([link(problem) for problem in problems], options, loose)
 
 
 def _kept(setup: Setup, chosen: IntArray) -> Source:

@@ -91,8 +91,8 @@ def cross_val_decisions(
     return found.values[:, 0] if found.values.shape[1] == 1 else found.values
 
 
-def unseen(machine: Any, task: Task) -> Unseen:
-    """Values by pair of classes of a kernel machine whose folds `can_share`."""
+def unseen(machine: Any, task: Task, loose: float = 0.0) -> Unseen:
+    """Values by pair of classes of a kernel machine whose folds `can_share`; `loose`: see KernelFolds."""
     board = Board(len(task.folds))
     board.add([{}])
     rows = np.flatnonzero(task.data.weight > 0)
@@ -103,7 +103,7 @@ def unseen(machine: Any, task: Task) -> Unseen:
 
     engine = KernelFolds(task, single, Scoring(machine, _nothing), path="")
     engine.matrices.fits = False  # for one setting: it wants the rows of its support vectors, and seldom all others
-    engine.decisions = {}
+    engine.decisions, engine.loose = {}, loose
     for _ in engine.solve(board, [0], NEVER):
         pass
     n_classes = len(task.data.classes)

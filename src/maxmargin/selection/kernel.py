@@ -102,6 +102,7 @@ class KernelFolds:
         self.found: dict[tuple[int, int], list[Judged]] = {}  # by cell and fold
         self.seconds: dict[tuple[int, int], float] = {}
         self.decisions: dict[int, FloatArray] | None = None  # by fold, where somebody wants to keep them
+        self.loose = 0.0  # to which share of the spread of f folds are solved, where no matrix fits; 0: to tol
 
     # ---- in which order ----------------------------------------------------------------------------------------------
 
@@ -147,7 +148,9 @@ class KernelFolds:
         both = Pair(setup, pair, chosen, y, weight, side.factors[label])
         return machine._problem(both).qp, both
 
-    def judge(self, machine: Any, problem: Problem, solution: tuple[FloatArray, ...], converged: bool) -> Judged:
+    def judge(
+        self, machine: Any, problem: Problem, solution: tuple[FloatArray, ...], converged: bool, tol: float
+    ) -> Judged:
         beta, f, extra = solution
         qp, samples, side = problem.qp, self.samples, self.sides[problem.fold]
         coef = beta.reshape(-1, qp.n).sum(axis=0)
@@ -162,7 +165,7 @@ class KernelFolds:
             gap = float(point.gap(multipliers)[0])
             dual = float(qp.center @ beta - 0.5 * coef @ f)
             violation = float(violations(len(qp.targets), point.extremes())[0])
-            good = violation <= machine.tol and self._sure(machine, coef, moved) and not point.missed()[0]
+            good = violation <= tol and self._sure(machine, coef, moved) and not point.missed()[0]
         values = np.empty(0)
         if problem.fold >= 0:
             everywhere = np.full(samples.n, np.nan)
@@ -313,7 +316,7 @@ class _Group:
         """On one matrix, or where it does not fit with rows that are computed again."""
         problems, samples, machine = self.problems, self.engine.samples, self.machines[self.cells[0]]
         if not self.engine.matrices.fits:
-            return chain(problems, samples, Setup(machine, self.engine.task.data))
+            return chain(problems, samples, Setup(machine, self.engine.task.data), self.engine.loose)
         qps = [p.qp for p in problems]
         signed = np.concatenate([qp.sign * qp.upper for qp in qps] or [np.empty(0)])
         return _core.Family(
@@ -344,7 +347,8 @@ class _Group:
     def _take(self, family: Any, p: int, converged: bool, ready: float) -> None:
         problem, engine = self.problems[p], self.engine
         machine = self.machines[problem.cell]
-        judged = engine.judge(machine, problem, family.solution(p), converged)
+        tol = machine.tol if engine.matrices.fits else float(family.tol[p])
+        judged = engine.judge(machine, problem, family.solution(p), converged, tol)
         key = problem.cell, problem.fold
         parts = engine.found.setdefault(key, [])
         parts.append(judged)
