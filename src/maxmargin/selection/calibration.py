@@ -34,7 +34,8 @@ from maxmargin.selection.search import Task
 
 FloatArray = NDArray[np.float64]
 METHODS = ("sigmoid", "isotonic")
-FOLD_TOL = 0.1  # log losses of nine sets (3,200 to 8,000 rows) are then within 0.0002 of those of folds to tol, one within 0.001
+# Log losses of nine sets (3,200 to 8,000 rows) are then within 0.0002 of those of folds to tol, but for one: within 0.001.
+FOLD_TOL = 0.1
 
 
 class Maps:
@@ -104,9 +105,9 @@ class Calibrated(ClassifierMixin, BaseEstimator):
     method : {"sigmoid", "isotonic"}, default="sigmoid"
     cv : int, splitter or list of splits, default=5
     fold_tol : float, default=0.1
-        To which violation of the optimality conditions the machines of the folds are solved, in units of the spread (standard
-        deviation, at most 1) of the decision values; 0: to the estimator's tol, which is the least. `machine_` is always solved
-        to its tol: it is the folds alone, of which nothing but these decision values is kept, that are not.
+        To which violation of the optimality conditions the machines of the folds are solved, in units of the spread
+        (standard deviation, at most 1) of the decision values; 0: to the estimator's tol, which is the least. `machine_` is
+        always solved to its tol: the folds alone, of which nothing but decision values is kept, are not.
 
     Attributes
     ----------
