@@ -1,4 +1,4 @@
-"""The ten machines, each on a small problem of its own kind, and the judge of what they say.
+"""The machines, each on a small problem of its own kind, those with a search inside, and the judge of what they say.
 
 Whatever is promised of one is tested on all: a new machine joins the list and every test below it.
 """
@@ -43,7 +43,7 @@ class Case:
     @property
     def rough(self) -> bool:
         """Whether the last bits of kernel values may lead it another way, to another model of the same kind."""
-        return "Budget" in self.name or "early" in self.name
+        return "Budget" in self.name or "early" in self.name or "DCSVCCV" in self.name
 
     @property
     def warm(self) -> bool:
@@ -83,6 +83,18 @@ CASES = [
     _case("LinearSVR-squared", maxmargin.LinearSVR, "numbers", SQUARED_TUBE, {"tol": 1e-9}),
     _case("BudgetSVC", maxmargin.BudgetSVC, "two", BUDGET, {"epochs": 20}, "epochs"),
     _case("BudgetSVC-3", maxmargin.BudgetSVC, "three", BUDGET, {"epochs": 20}, "epochs"),
+]
+
+GRID = {"Cs": [0.5, 5.0], "gammas": [0.1, 1.0], "cv": 2}
+SEARCHES = [
+    _case("SVCCV", maxmargin.SVCCV, "two", GRID, {"tol": 1e-6}),
+    _case("SVCCV-3", maxmargin.SVCCV, "three", {**GRID, "probabilities": True}, {"tol": 1e-6}),
+    _case("NuSVCCV", maxmargin.NuSVCCV, "two", {"nus": [0.2, 0.4], "gammas": [0.1, 1.0], "cv": 2}, {"tol": 1e-6}),
+    _case("SVRCV", maxmargin.SVRCV, "numbers", {**GRID, "epsilons": [0.1, 0.3]}, {"tol": 1e-6}),
+    _case("DCSVCCV", maxmargin.DCSVCCV, "two", {**GRID, "samples_per_cluster": 20, "random_state": 0}, {"tol": 1e-6}),
+    _case("LinearSVCCV", maxmargin.LinearSVCCV, "two", {"Cs": [0.1, 5.0], "cv": 2}, {"tol": 1e-9}),
+    _case("LinearSVCCV-3", maxmargin.LinearSVCCV, "three", {"Cs": [0.1, 5.0], "cv": 2}, {"tol": 1e-9}),
+    _case("LinearSVRCV", maxmargin.LinearSVRCV, "numbers", {"Cs": [0.1, 5.0], "cv": 2}, {"tol": 1e-9}),
 ]
 
 
