@@ -33,7 +33,7 @@ from maxmargin.decomposition.ending import Progress
 from maxmargin.decomposition.inner import solve_tile
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.state import Overflow, Seats, State, over
-from maxmargin.decomposition.verified import known_violation, renewed, require_finite, sure
+from maxmargin.decomposition.verified import known_violation, refine, renewed, require_finite, sure
 from maxmargin.decomposition.working_set import Violators, WorkingSet, merge, packed, unpacked, without_partner
 from maxmargin.kernel_values import Source
 from maxmargin.problem.formulations import QP
@@ -90,6 +90,7 @@ class Decomposition:
         self.start = self.state.beta
         self.n_variables = halves * kernel.total
         self.trials = 0
+        self.told_by = kernel.dtype  # precision in which what is reported is known
 
     @property
     def kernel(self) -> Any:
@@ -127,11 +128,19 @@ class Decomposition:
                     extremes = state.look()
                 if state.violation > tol:
                     continue
-                if not renewed(state):
-                    return None if sure(state) else Status.STALLED
-                if not self._may_try_again():
+                if renewed(state):
+                    if not self._may_try_again():
+                        return Status.STALLED
+                    extremes, progress = yield from self._ready()
+                elif sure(state):
+                    return None
+                elif self.kernel.dtype == np.float64 or not self._may_try_again():
                     return Status.STALLED
-                extremes, progress = yield from self._ready()
+                else:
+                    extremes, progress = yield from self._refined()
+                    if state.violation <= tol:
+                        self.told_by = np.dtype(np.float64)
+                        return None
                 continue
             gain = self._turn(extremes)
             extremes = state.look()
@@ -159,6 +168,14 @@ class Decomposition:
         yield from self.state.sum_up()
         self.dual = self.state.dual_at_start()
         self.working_set = WorkingSet(self.state.size, self.state.size // 2)
+        return self.state.look(), Progress(self.dual)
+
+    def _refined(self) -> Generator[None, None, tuple[FloatArray, Progress]]:
+        """f of float64 wherever it matters; whoever may move by that is active."""
+        yield from refine(self.state)
+        if self.state.left:
+            yield from self.state.unshrink()
+        self.dual = self.state.dual_at_start()
         return self.state.look(), Progress(self.dual)
 
     def _may_try_again(self) -> bool:
@@ -302,7 +319,7 @@ class Decomposition:
             alpha=point.alpha,
             multipliers=multipliers,
             f=self.state.f,
-            dtype=self.kernel.dtype,
+            dtype=max(self.told_by, self.kernel.dtype),
         )
         if self.state.over.all(bool(point.known.all())):
             result.violation = known_violation(self.state, point)
