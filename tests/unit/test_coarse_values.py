@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-
 from sklearn.base import clone
 
 from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
