@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 
 from maxmargin import BudgetSVC
 from maxmargin.budget.model import Options
-from maxmargin.budget.newton import Problem, minimise
+from maxmargin.budget.newton import MOST_STEPS, Problem, _newton, minimise
 from maxmargin.budget.refit import ROWS_PER_COEFFICIENT, Refit, bytes_needed, plan
 
 
@@ -189,6 +189,55 @@ def test_the_derivatives_are_those_of_the_smoothed_objective():
     hinge = p.cost @ np.maximum(0, 1 - sign * (p.offset + design @ a))
     assert p.loss(p.values(a), 0) == pytest.approx(hinge)
     assert hinge <= p.loss(p.values(a), 0.7) <= hinge + cost.sum() * 0.7 / 8
+
+
+class Watched(Problem):
+    """Notes the points at which a minimisation asks for the gradient: where it begins, and where each step ends."""
+
+    def __init__(self, *parts):
+        super().__init__(*parts)
+        self.points = []
+
+    def gradient(self, a, values, delta):
+        np.testing.assert_allclose(values, self.values(a), rtol=1e-9, atol=1e-9)  # kept up from step to step
+        self.points.append(a.copy())
+        return super().gradient(a, values, delta)
+
+
+@pytest.mark.parametrize("delta", [1.0, 0.3, 0.1])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_step_is_newtons_halved_until_it_lowers_the_smoothed_objective(seed, delta):
+    """Lowers it by a part of what its slope promises (Armijo)."""
+    rng = np.random.default_rng(seed)
+    n, k = 60, 4
+    design, root = rng.normal(size=(n, k)), rng.normal(size=(k, k))
+    p = Watched(design, 10.0 ** (seed % 4 - 2) * root @ root.T, rng.choice([-1.0, 1.0], n), rng.uniform(0.1, 2, n))
+    p.offset, p.pull = rng.normal(size=n), 3 * rng.normal(size=k)
+    f = lambda a: p.regulariser(a) + p.loss(p.values(a), delta)  # noqa: E731
+    steps, end = _newton(p, 5 * rng.normal(size=k), delta), None
+    while end is None:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            end = stop.value
+    halved = 0
+    for k_th, (old, new) in enumerate(pairwise([*p.points, end]), 1):
+        slope, before = Problem.gradient(p, old, p.values(old), delta), f(old)
+        hessian = p.hessian(p.values(old), delta)
+        newton = np.linalg.solve(hessian + 1e-8 * np.trace(hessian) / k * np.eye(k), -slope)
+        rounding = 1e-9 * (1 + abs(before))
+        short = [f(old + newton / 2**h) - before - 1e-4 * (slope @ newton) / 2**h for h in range(14)]  # length > 1e-4
+        if np.array_equal(new, old):
+            assert k_th == len(p.points) and min(short) >= -rounding  # it gives up where no length will do
+            break
+        halves = round(np.log2(np.linalg.norm(newton) / np.linalg.norm(new - old)))
+        np.testing.assert_allclose(new - old, newton / 2**halves, rtol=1e-5, atol=1e-7)
+        assert short[halves] <= rounding and min(short[:halves], default=0.0) >= -rounding
+        small = -slope @ newton < 1e-3 * (max(p.regulariser(old), 0.0) + p.loss(p.values(old), delta))
+        if k_th < MOST_STEPS:  # it ends with the first step that promised little
+            assert small == (k_th == len(p.points))
+        halved += halves
+    assert halved or seed
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e308])

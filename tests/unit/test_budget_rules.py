@@ -196,6 +196,15 @@ def test_the_audit_counts_merges_by_the_paper_s_yardstick(table, drop, search, s
     assert "equal_to_gss" not in merging_statistics(plain_run.counters)
 
 
+def test_without_any_loss_every_method_is_as_good_as_the_best():
+    """Merges of points that are one: no factor is 0 / 0."""
+    x, labels, weights = stream()
+    counters = train(x, labels, weights, 15, audit=True)[0].counters
+    lossless = {**counters, **dict.fromkeys(("degradation", "total_precise", "total_wd", "total_gss"), 0.0)}
+    statistics = merging_statistics(lossless)
+    assert statistics["total_factor_lookup_wd"] == statistics["total_factor_gss"] == 1 and statistics["mean_degradation"] == 0
+
+
 def test_the_drop_rule_only_renames_what_is_useless_anyway():
     """Where every kernel value underflows, merging with the exact h leaves the partner as it is: the same model."""
     x = np.arange(40.0)[:, None] * 100

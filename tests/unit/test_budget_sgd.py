@@ -162,6 +162,28 @@ def test_average_is_the_weighted_mean_of_recent_iterates():
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
+def test_the_accuracy_of_a_pass_is_that_of_the_models_before_each_row(outputs):
+    """By weight; the first row, of which nothing is known, is taken for class 0. And a pass tells of itself alone."""
+    x, labels = blobs(120, classes=max(outputs, 2))
+    weights = np.random.default_rng(2).uniform(0.1, 5, 120)
+    opts = Options(20, x.shape[1], outputs, 0.5, 10.0, 120, double=True)
+    solver = BudgetSolver(opts, [[Batch(x, np.array([i]), labels, weights) for i in range(120)]] * 2)
+    right, events, i, before = 0.0, 0.0, 0, np.zeros(outputs)
+    for turn in solver.turns():
+        right += weights[i] * (labels[i] == (before[0] > 0 if outputs == 1 else np.argmax(before)))
+        i = (i + 1) % 120
+        if turn is not None:
+            assert i == 0 and turn.extra["accuracy"] == pytest.approx(right / weights.sum())
+            now = solver.result(Status.COMPLETED).counters
+            count = now["merges"] + now["removals"] + now["projections"]
+            assert turn.extra["merging_frequency"] == (count - events) / 120
+            right, events = 0.0, count
+        state = solver._core.state()
+        before = decision_values(x, np.array([i]), state["centres"], *model_coefficients(state, opts.lam, False), 0.5, 1)[0]
+    assert events > 0
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("averaging", [True, False])
 def test_a_refitted_state_is_the_refitted_model(outputs, averaging):
     """Its last iterate and both averages are the model's, and in a model of one output labels are signs."""

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
 from maxmargin.data import Description, chunks, describe, load, save
+from maxmargin.data.files import _FORMATS
+from maxmargin.data.options import Options
 
 TABLES = ["csv", "npy", "npz", "parquet", "arrow"]
 FORMATS = ["libsvm", *TABLES]
@@ -163,6 +165,48 @@ def test_chunks_and_parts_are_the_whole(folder, name, rows, size, block, values)
     total = sum(told, Description(0, 0, None, None))
     assert total == describe(path) and (total.rows, total.n_features) == (200, 7)
     assert [d.rows for d in told] == [len(y) for _, y in parts]
+
+
+@given(st.lists(sparse_samples(), min_size=2, max_size=3), st.booleans())
+def test_descriptions_add_up(several, zero_based):
+    """That of files one after the other is the sum of theirs; and it is that of the entries."""
+    texts = []
+    for x, y in several:
+        out = io.BytesIO()
+        save(out, x, y, zero_based=zero_based)
+        texts.append(out.getvalue())
+    told = [describe(io.BytesIO(text)) for text in texts]
+    whole = describe(io.BytesIO(b"".join(texts)))
+    assert sum(told, Description(0, 0, None, None)) == sum(reversed(told), Description(0, 0, None, None)) == whole
+    indices = np.concatenate([x.indices for x, _ in several]) + (not zero_based)
+    assert (whole.rows, whole.stored) == (sum(len(y) for _, y in several), len(indices))
+    assert (whole.low, whole.high) == ((indices.min(), indices.max()) if len(indices) else (None, None))
+    assert whole.zero_based == (0 in indices) and whole.n_features == (whole.high or 0) + whole.zero_based
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.split(".")[1] in ("npy", "npz", "parquet", "arrow")])
+@settings(max_examples=15)
+@given(steps=st.lists(st.tuples(st.booleans(), st.integers(0, 70)), max_size=8), values=st.integers(1, 500))
+def test_rows_are_passed_over_or_taken_in_any_order(folder, name, steps, values):
+    """Whatever was passed over before, what is taken are the rows that come next; and so many entries are in rows."""
+    whole, labels = load(folder / name)
+    with (
+        mock.patch("maxmargin.data.arrays.VALUES", values), mock.patch("maxmargin.data.arrow.VALUES", values),
+        _FORMATS[name.split(".")[1]].open(folder / name, Options.checked()) as file,
+    ):
+        at = 0
+        assert (file.rows, file.columns) == whole.shape
+        for take, rows in steps:
+            rows = min(rows, 200 - at)
+            some = whole[at : at + rows]
+            assert file.stored(at, at + rows) == (some.nnz if sp.issparse(some) else some.size)
+            if take:
+                x, y = file.take(rows)
+                assert_same(x, some)
+                np.testing.assert_array_equal(y, labels[at : at + rows])
+            else:
+                file.skip(rows)
+            at += rows
 
 
 @pytest.mark.parametrize("name, text", [

@@ -60,8 +60,4 @@ def _from_bytes(sent: list[Bytes], rows: IntArray, features: int, dtype: Any) ->
         indices.append(np.frombuffer(part[8 * number : end].tobytes(), index))
         data.append(np.frombuffer(part[end:].tobytes(), value))
     indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-    wide = index if indptr[-1] < 2**31 else np.dtype(np.int64)
-    return sp.csr_matrix(
-        (np.concatenate(data), np.concatenate(indices).astype(wide, copy=False), indptr.astype(wide)),
-        shape=(len(indptr) - 1, features),
-    )
+    return sp.csr_matrix((np.concatenate(data), np.concatenate(indices), indptr), shape=(len(indptr) - 1, features))
