@@ -34,7 +34,7 @@ def weights_of(X: np.ndarray, label: np.ndarray, weight: np.ndarray) -> dict[Any
     out: dict[Any, float] = {}
     for row, y, w in zip(X.tolist(), label, weight):
         if w > 0:
-            out[*row, y] = out.get((*row, y), 0.0) + w
+            out[(*row, y)] = out.get((*row, y), 0.0) + w
     return out
 
 
@@ -64,7 +64,8 @@ def test_rows_that_share_a_hash_are_told_apart(data: Any) -> None:
     rows = grouped_rows(np.zeros(len(X), np.uint64), weight, same)
     found: dict[Any, float] = {}
     for i, w in zip(rows.index, rows.weight, strict=True):  # one pair may be several samples, but none two pairs
-        found[*X[i].tolist(), label[i]] = found.get((*X[i].tolist(), label[i]), 0.0) + w
+        pair = (*X[i].tolist(), label[i])
+        found[pair] = found.get(pair, 0.0) + w
     assert found == weights_of(X, label, weight)
     assert same(rows.index[rows.owner], rows.member).all()
 
@@ -179,8 +180,8 @@ def test_indices_of_any_width_are_the_same_matrix(kinds: Any) -> None:
 
 def test_no_rows_are_no_error() -> None:
     for x in (np.empty((0, 3)), np.empty((4, 3))[::2][:0], sp.csr_matrix((0, 3))):
-        assert len(row_hashes(x, np.zeros(0), 1)) == 0 and len(distinct_rows(x, np.zeros(0), np.zeros(0),
-                                                                             merge=True, threads=1).index) == 0
+        none = np.zeros(0)
+        assert len(row_hashes(x, none, 1)) == len(distinct_rows(x, none, none, merge=True, threads=1).index) == 0
 
 
 def test_the_share_of_zeros_is_looked_up_all_over_the_rows() -> None:
@@ -231,7 +232,7 @@ def test_far_is_so_many_times_the_spread(n: int, d: int, far: float) -> None:
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_the_centre_is_that_of_the_rows_of_all_ranks(ranks: int) -> None:
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(90, 4)) + [100, 0, 0, 0]
+    x = rng.normal(size=(90, 4)) + np.array([100, 0, 0, 0])
     whole = far_centre(x)
     assert whole is not None
     for found in Threads.run(ranks, lambda comm: far_centre(np.array_split(x, ranks)[comm.rank], comm)):
