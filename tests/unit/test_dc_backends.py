@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from maxmargin import DCSVC, DCSVR
 from maxmargin.carriers import by_joblib
 from maxmargin.decomposition.options import Options
+from maxmargin.divide.level import Level
 from maxmargin.divide.side_by_side import in_threads
 from maxmargin.divide.subproblem import Subproblem, solve_subproblem
 from maxmargin.kernel_values import KernelData
@@ -123,6 +124,33 @@ def test_a_stop_between_results_does_not_wait_for_the_rest(backend):
     assert np.isfinite(model.decision_function(X)).all()
     solved = ~np.isnan(model.trace_["solved"])
     assert 0 < model.trace_["solved"][solved][-1] < model.trace_["subproblems"][solved][-1]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("jobs", [1, 2, 3, 5, 8])
+def test_who_is_larger_than_an_equal_share_has_all_threads_to_itself(jobs, shared, monkeypatch):
+    """Largest first; in processes nobody has, and with one worker everybody."""
+    rng = np.random.default_rng(0)
+    sizes = [150, 100, 60, 40, 40]
+    X = np.concatenate([rng.normal(size=(n, 2)) + 100 * c for c, n in enumerate(sizes)])
+    alone, beside = [], []
+    solve_alone = Level._solve_alone
+    monkeypatch.setattr(Level, "_solve_alone", lambda self, task: alone.append(task.size) or solve_alone(self, task))
+    for way, given in (("in_threads", shared), ("by_joblib", not shared)):
+
+        def one_by_one(tasks, *more, given=given):
+            assert given
+            beside.extend(tasks)
+            more[-1].extend(solve_subproblem(task if shared else task[1][0]) for task in tasks)
+            yield None
+
+        monkeypatch.setattr(f"maxmargin.divide.level.{way}", one_by_one)
+    monkeypatch.setattr("maxmargin.divide.level.workers", lambda threads: (jobs, shared))
+    model = DCSVC(k=5, levels=1, stop_level=1, random_state=0, gamma=1e-3).fit(X, rng.integers(0, 2, len(X)))
+    found = sorted(np.bincount(model._committee.router.cluster(X, 1)).tolist(), reverse=True)
+    large = [n for n in found if n**2 > np.square(found).sum() / jobs] if shared else []
+    assert alone == (found if jobs == 1 else large) and len(beside) == len(found) - len(alone)
+    assert len(found) >= 3 and model.status_ == "early"
 
 
 def test_threads_that_are_stopped_hand_over_what_they_reached():
