@@ -50,7 +50,7 @@ def model_coefficients(state: dict[str, Any], lam: float, averaging: bool) -> tu
     beta, bias = state["beta"], state["bias"]
     if time == 0:
         return np.zeros_like(beta), np.zeros_like(bias)
-    if not averaging or start >= time:
+    if not averaging:
         return beta / (lam * time), bias / (lam * time)
     scale = 2 / (lam * (time * (time + 1) - start * (start + 1)))
     window = state["windows"][: len(beta)]
