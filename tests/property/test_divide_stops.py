@@ -9,6 +9,7 @@ import itertools
 import signal
 import warnings
 from contextlib import closing
+from dataclasses import replace
 from types import SimpleNamespace
 
 import joblib
@@ -20,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from maxmargin import DCSVC, DCSVR
 from maxmargin.decomposition.options import Options
 from maxmargin.divide.levels import DivideAndConquer
-from maxmargin.divide.model import DivideResult, Plan, Problem
+from maxmargin.divide.model import DivideResult, Kept, Plan, Problem
 from maxmargin.divide.subproblem import restricted, variables
 from maxmargin.kernel_values import KernelData
 from maxmargin.problem.certificates import Certificate, certify
@@ -123,6 +124,57 @@ def test_stopped_after_any_step_the_model_is_a_finished_level_or_certified(task:
     two = ("level", "level")
     expected = {("model 2",), ("model 2", "level"), ("model 1", *two), ("model 0", *two, "refine")}
     assert expected <= seen or workers > 1
+
+
+@pytest.mark.parametrize(("task", "intercept"), [("svc", False), ("svr", True), ("two problems", True)])
+def test_gone_on_from_any_step_it_ends_where_it_would_have(task: str, intercept: bool) -> None:
+    """The levels that were finished keep their rows and seconds; the others come out as they would have."""
+    X, problems = problems_of(task, intercept)
+    data = KernelData(X, RBF, np.arange(120), np.float64, 1)
+    options, plan = Options(tol=1e-3, working_set_size=12), Plan(k=3, levels=2, sample_size=40, seed=5)
+
+    def of(kept: Kept | None = None) -> DivideAndConquer:
+        return DivideAndConquer(problems, data, options, replace(plan, kept=kept))
+
+    with closing((first := of()).turns()) as turns:
+        at = [f"{first.stage} {first.at}" for _ in turns]
+    whole = first.result(Status.MAX_TIME)
+    seen = set()
+    for count in some_of_each(at):
+        stopped = of()
+        with closing(stopped.turns()) as turns:
+            for _ in itertools.islice(turns, count):
+                pass
+            kept = stopped.snapshot()
+        assert (kept.level == 0) == (not kept.finished) and (kept.stage == "") == (not kept.begun) and kept.seed == 5
+        seen.add((kept.level, kept.stage))
+        solver = of(kept)
+        with closing(solver.turns()) as turns:
+            next(turns)  # ended again at once, nothing of it is lost
+            again = solver.snapshot() if kept.level else kept
+            assert (again.level, again.stage) == (kept.level, kept.stage)
+            for a, b in zip([*again.finished, *again.begun], [*kept.finished, *kept.begun], strict=True):
+                np.testing.assert_array_equal(a, b)
+            assert (solver.model is None) or not kept.level
+            for _ in turns:
+                pass
+        result = solver.result(Status.MAX_TIME)
+        assert result.status is Status.CONVERGED
+        own = result.objective, result.gap, result.violation
+        assert own == pytest.approx(total(certificates(X, problems, result)), abs=1e-6)
+        assert abs(result.objective - whole.objective) <= result.gap + whole.gap + 1e-9
+        what = ["stage", "level", "clusters", "largest"]
+        done = len(kept.table) if kept.stage != "whole" else 3
+        finished = [*result.levels[what][:done].tolist(), *result.levels[what][-1:].tolist()]
+        assert finished == [*whole.levels[what][:done].tolist(), *whole.levels[what][-1:].tolist()]
+        assert result.levels["stage"].tolist() == whole.levels["stage"].tolist()
+        for name in ("time_clustering", "time_solving"):
+            np.testing.assert_array_equal(result.levels[name][: len(kept.table)], kept.table[name])
+        assert result.iterations.sum() <= whole.iterations.sum() or kept.level == 0
+        if kept.level:  # its clusters come out again
+            place = 2 - kept.level
+            np.testing.assert_array_equal(result.samples[0], whole.samples[place])
+    assert {(2, "level"), (1, "refine"), (1, "whole"), (0, "level")} <= seen
 
 
 # ---- the machines, stopped by whatever can stop them ---------------------------------------------------------------
