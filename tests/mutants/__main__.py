@@ -88,7 +88,7 @@ TESTS = {
     "spmd": ["ranks/test_comm.py", "ranks/test_linear.py", "ranks/test_exact.py", "ranks/test_mpi.py"],
     "data": ["unit/test_libsvm_format.py", "unit/test_data_files.py", "unit/test_data_properties.py",
              "unit/test_data_rows.py", "unit/test_data_atomic.py", "unit/test_mostly_zero.py",
-             "unit/test_linear_far_from_zero.py"],
+             "unit/test_linear_far_from_zero.py", "unit/test_models_damage.py", "unit/test_models_native.py"],
 }  # fmt: skip
 NATIVE_TESTS = {
     "base": ["unit/test_many_rows.py", "unit/test_threads.py", "unit/test_kernel_values.py"],

@@ -326,6 +326,17 @@ def test_npz_that_does_not_fit_together(arrays, message):
         load(io.BytesIO(npz_of(**{key: np.array(value) for key, value in arrays.items()})), format="npz")
 
 
+@pytest.mark.parametrize("wrong", [-1, 3, 2**31, 2**40])
+def test_one_column_outside_is_enough_wherever_it_stands(wrong):
+    x = sp.csr_matrix(np.ones((3, 3)))
+    for at in range(9):
+        indices = x.indices.astype(np.int64)
+        indices[at] = wrong
+        parts = {"data": x.data, "indices": indices, "indptr": x.indptr, "shape": [3, 3], "y": np.arange(3)}
+        with pytest.raises(FormatError, match=f"{wrong}.* is not among the 3"):
+            load(io.BytesIO(npz_of(**parts)), format="npz")
+
+
 class Bomb:
     def __reduce__(self):
         return pytest.fail, ("unpickled",)

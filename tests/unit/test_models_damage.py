@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 import maxmargin
 from maxmargin import DCSVC, SVC, SVR, BudgetSVC, LinearSVC
+from maxmargin.data.container import _spec
 from maxmargin.models import ModelFileError
 
 MB = 1 << 20
@@ -139,6 +140,17 @@ def test_tables_of_arrays_that_lie(entry, good, tmp_path) -> None:
     raw = put_together(header, parts)
     refused(raw, tmp_path)
     assert memory_of_refusal(raw, tmp_path) < 3 * MB
+
+
+@pytest.mark.parametrize(
+    "wrong", [["b", "|O"], ["b", [["c", "<f8"]]], ["b", 5], [5, "<f8"], [None, "<f8"], ["b"], "b", 7], ids=repr
+)
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_one_wrong_column_of_a_table_is_enough(wrong, at) -> None:
+    good = [["x", "<f8"], ["y", "<i4"]]
+    assert _spec([good, [3]]) == (np.dtype([("x", "<f8"), ("y", "<i4")]), (3,))
+    with pytest.raises((TypeError, ValueError)):
+        _spec([[*good[:at], wrong, *good[at:]], [3]])
 
 
 def test_a_small_file_cannot_ask_for_much_memory(tmp_path) -> None:
