@@ -60,3 +60,13 @@ def test_many_pairs_are_one_line_without_what_is_not_known(capsys) -> None:
     SVC(verbose=True).fit(X, np.arange(90) % 5)
     (line,) = capsys.readouterr().err.splitlines()
     assert "10/10 problem" in line and "-1" not in line and "nan" not in line
+
+
+def test_a_line_is_in_the_file_when_it_is_written(clock, monkeypatch, tmp_path) -> None:
+    """Not when a buffer is full: whoever looks at the log of a fit wants to know where it stands now."""
+    with open(tmp_path / "log", "w", buffering=1 << 16) as log:
+        monkeypatch.setattr("sys.stderr", log)
+        with progress.bar("fit", "it", 4) as shown:
+            clock[0] += 2.0
+            shown.update(3)
+            assert (tmp_path / "log").read_text() == "fit: 2.0 s, 3/4 it\n"
