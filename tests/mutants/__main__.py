@@ -50,7 +50,7 @@ HUNG, SLOW, NEVER = "a test hung", "ten times as slow", "no test of this room ru
 TESTS = {
     "problem": ["unit/test_formulations.py", "unit/test_certificates.py", "unit/test_certificates_edges.py",
                 "unit/test_bad_input.py", "unit/test_exact_ends.py", "contract", "property/test_exact.py",
-                "property/test_extreme_inputs.py"],
+                "property/test_extreme_inputs.py", "unit/test_prediction.py"],
     "runtime": ["unit/test_run.py", "unit/test_progress.py", "unit/test_several.py", "unit/test_checkpoints_ends.py",
                 "unit/test_checkpoints_refused.py", "unit/test_exact_ends.py", "contract",
                 "unit/test_dc_report.py", "unit/test_linear_trace.py", "ranks/test_comm.py",

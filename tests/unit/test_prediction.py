@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import tracemalloc
 from itertools import combinations
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.datasets import make_blobs
 
 from maxmargin import SVC, SVR, NuSVC, OneClassSVM
 from maxmargin.estimators import _prediction
+from maxmargin.problem.kernels import weighted_sums
 
 
 @pytest.fixture(scope="module")
@@ -128,3 +130,17 @@ def gram_like(gram, X):
     model.__dict__["dual_coef_"] = gram.dual_coef_
     model.support_, model.support_vectors_ = gram.support_, X[gram.support_]
     return model
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (5, 7), (3000, 1500), (2, 1 << 21)], ids=str)
+def test_sums_over_a_block_take_little_memory_and_are_those_of_each_row(shape) -> None:
+    rng = np.random.default_rng(0)
+    block, coef = rng.random(shape, np.float32), rng.normal(size=(2, shape[1]))
+    tracemalloc.start()
+    found = weighted_sums(block, coef)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= found.nbytes + max(8 << 20, 8 * shape[1]) * 1.1 + 4096  # of a row, if a row is more
+    rows = range(0, shape[0], max(1, shape[0] // 5))
+    np.testing.assert_array_equal(found[rows], [weighted_sums(block[i : i + 1], coef)[0] for i in rows] or found)
+    np.testing.assert_allclose(found, block.astype(float) @ coef.T, rtol=1e-9, atol=1e-9)
