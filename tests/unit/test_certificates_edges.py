@@ -9,12 +9,13 @@ import pytest
 import sklearn.svm
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.pipeline import make_pipeline
 
 import maxmargin
 from maxmargin.problem import formulations
-from maxmargin.problem.certificates import certify, smallest_loss
+from maxmargin.problem.certificates import certify, decision_values, smallest_loss
 from maxmargin.problem.fitted import certify_fit
 
 
@@ -81,3 +82,29 @@ def test_what_a_machine_does_not_say_is_as_usual() -> None:
     del kernel.class_weight_
     linear.__class__ = Plain
     assert [certify_fit(model, X, y).primal for model in (kernel, linear)] == before
+
+
+@pytest.mark.parametrize("scaling", [None, 1.0, 0.5])
+@pytest.mark.parametrize(
+    "machine", [maxmargin.LinearSVC(), maxmargin.LinearSVC(penalty="l1"), maxmargin.LinearSVR()], ids=["l2", "l1", "svr"]
+)
+def test_multipliers_of_linear_machines_are_their_free_intercepts(machine: Any, scaling: float | None) -> None:
+    """A penalised intercept is a weight like the others, and no intercept is none: no equality, no multiplier."""
+    X, y = make_classification(60, 4, random_state=0)
+    for fit_intercept in (True, False):
+        model = clone(machine).set_params(intercept_scaling=scaling, fit_intercept=fit_intercept).fit(X, y)
+        free = fit_intercept and scaling is None
+        assert certify_fit(model, X, y).multipliers.tolist() == (np.ravel(model.intercept_).tolist() if free else [])
+
+
+def test_kernel_values_are_asked_for_some_at_a_time() -> None:
+    n, asked = 4000, []
+
+    def gram(rows: Any, columns: Any) -> Any:
+        asked.append((len(rows), len(columns)))
+        return np.broadcast_to(1.0, (len(rows), len(columns)))
+
+    alpha = np.where(np.arange(n) % 2, 1.0, 0.0)
+    np.testing.assert_array_equal(decision_values(gram, alpha), np.full(n, n / 2))
+    assert sum(rows for rows, _ in asked) == n and all(columns == n / 2 for _, columns in asked)
+    assert max(rows * columns for rows, columns in asked) <= 1 << 22  # 32 MB of float64

@@ -303,7 +303,7 @@ def _judged_weights(
     start = 2 * upper[counted] * short[counted] if squared else np.where(short[counted] > 0, top, 0.0)
     repair: Callable[[FloatArray], FloatArray] = lambda a: a  # noqa: E731
     if free:
-        most = np.where(np.isfinite(top), top, 1e3 * max(1.0, float(start.max(initial=0))))
+        most = np.where(np.isfinite(top), top, 1e3 * float(start.max(initial=1.0)))
         repair = formulations.c_svc(s, most).repaired
     alpha, dual = _lower_bound(z, s, target[counted], top, ridge, start, repair, free)
     return Certificate(
