@@ -108,3 +108,4 @@ def test_kernel_values_are_asked_for_some_at_a_time() -> None:
     np.testing.assert_array_equal(decision_values(gram, alpha), np.full(n, n / 2))
     assert sum(rows for rows, _ in asked) == n and all(columns == n / 2 for _, columns in asked)
     assert max(rows * columns for rows, columns in asked) <= 1 << 22  # 32 MB of float64
+    assert len(asked) == 2  # not row by row
