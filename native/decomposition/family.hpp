@@ -152,6 +152,7 @@ class Family {
       if (known) inherit(parent);
       for (int g = 0; g < state_.groups; ++g) {
         const auto mine = [&](index_t v) { return state_.groups < 2 || group_[v] == g; };
+        if (known) mend(beta_, lo_, hi_, variables_, mine, state_.target[p * state_.groups + g], order_);
         restore(beta_, lo_, hi_, variables_, mine, state_.target[p * state_.groups + g]);
       }
       known ? follow(parent) : sum_up();
@@ -410,6 +411,7 @@ class Family {
     KeptTile<double> double_;
     std::vector<const std::int32_t*> list_, some_;
     std::vector<std::pair<index_t, double>> change_;
+    std::vector<std::pair<double, index_t>> order_;
   };
 
   const Gram& gram_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "base/matrix.hpp"
 
@@ -42,6 +44,33 @@ void restore(double* beta, const double* lo, const double* hi, index_t variables
       left -= share;
       next(v, by * share);
     }
+  }
+}
+
+// The same by as few variables as can: those farthest from their bounds, none of which comes nearer to one than half way. Left
+// as it is where they cannot. For starts of which f follows by a row for each variable that moves (selection/chain.py too).
+template <class Mine>
+void mend(double* beta, const double* lo, const double* hi, index_t variables, Mine&& mine, double target,
+          std::vector<std::pair<double, index_t>>& order) {
+  constexpr double gives = 0.5;
+  long double sum = 0;
+  double room = 0;
+  order.clear();
+  for (index_t v = 0; v < variables; ++v) {
+    if (!mine(v)) continue;
+    sum += beta[v];
+    const double near = std::min(beta[v] - lo[v], hi[v] - beta[v]);
+    if (near > 0) order.push_back({-near, v}), room += gives * near;
+  }
+  const double excess = double(sum - (long double)(target));
+  if (room < std::abs(excess)) return;
+  std::sort(order.begin(), order.end());
+  double near = 0;
+  std::size_t count = 0;
+  while (count < order.size() && gives * near < std::abs(excess)) near -= order[count++].first;
+  for (std::size_t i = 0; i < count; ++i) {
+    double& b = beta[order[i].second];
+    b = std::clamp(b + order[i].first * (excess / near), lo[order[i].second], hi[order[i].second]);
   }
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,13 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 
 from maxmargin import SVC, SVCCV, SVR, LinearSVC, NuSVC, certify_fit
+from maxmargin.decomposition.solver import Decomposition
+from maxmargin.estimators._labelled import Labelled
 from maxmargin.selection import Calibrated, calibrated, cross_val_decisions
-from maxmargin.selection.calibration import in_favour
+from maxmargin.selection.calibration import in_favour, unseen_values
+from maxmargin.selection.fits import fitted_from
+from maxmargin.selection.folds import folds_of
+from maxmargin.selection.search import Task
 
 TIGHT = {"tol": 1e-6, "n_jobs": 1, "gamma": 0.3}
 
@@ -81,6 +87,32 @@ def test_loose_folds_change_the_probabilities_little_and_the_machine_not_at_all(
         assert model.machine_.status_ == "converged" and model.machine_.kkt_violation_ <= machine.tol
         truth = certify_fit(model.machine_, X[:300], y[:300])
         assert model.machine_.dual_gap_ >= truth.gap - 1e-6 * abs(truth.primal)
+
+
+def test_the_machine_begins_with_the_f_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what it says is true all the same, also where that f has come too far to be trusted."""
+    X, y = samples(2, 1700)
+    machine, begun = SVC(C=3.0, n_jobs=1, gamma=0.3), []
+    init = Decomposition.__init__
+
+    def noted(self: Any, *args: Any, **more: Any) -> None:
+        init(self, *args, **more)
+        begun.append(self)
+
+    monkeypatch.setattr(Decomposition, "__init__", noted)
+    rows = Labelled.of(machine, X, y, None)
+    found = unseen_values(machine, Task(rows, y, folds_of(3, rows, y, None)))
+    assert found.seed is not None
+    seed = found.seed[0, 1]
+    assert seed.f is not None and seed.path > 0
+    far = replace(seed, f=seed.f + 1.0 * (np.arange(1700) % 2), path=1e300)
+    for start, summed in ((seed, False), (replace(seed, dtype=np.float16), True), (far, True)):
+        begun.clear()
+        model = fitted_from(clone(machine), {(0, 1): start}, X, y, None)
+        assert len(begun) == 1 and (begun[0].costs._summed > 0) == summed
+        truth = certify_fit(model, X, y)
+        assert model.status_ == "converged" and truth.violation <= 1.01 * machine.tol
+        assert model.dual_gap_ == pytest.approx(truth.gap, abs=1e-5 * truth.primal)  # values in float32
 
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])

@@ -51,7 +51,8 @@ class Problem:
 
     Of regression, which has two variables per sample, both halves are the same block.
     `alpha` is a warm start; `solver` makes the solver of a problem that is more than one QP, which is none for `Many`, and
-    `kept` the snapshot that it goes on from.
+    `kept` the snapshot that it goes on from. `known` is f = K·β at `alpha`, where somebody knows it, and what it has gone
+    through since it was summed (State.path).
     """
 
     qp: QP
@@ -60,6 +61,7 @@ class Problem:
     alpha: FloatArray | None = None
     solver: Callable[[Source, Options, Deadline], Solver[DualResult]] | None = None
     kept: dict[str, FloatArray] | None = None
+    known: tuple[FloatArray, float] | None = None
 
 
 class Many:

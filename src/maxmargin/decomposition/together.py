@@ -122,7 +122,12 @@ class Together:
             problem, begin = self.problems[self._which[k]], self._begin[self._which[k]]
             if problem.solver is not None:
                 return problem.solver(self._source(problem.chosen), self._options, deadline)
-            return Decomposition(problem.qp, self._source(problem.chosen), self._options, alpha=begin, deadline=deadline)
+            f, path = problem.known if problem.known and begin is problem.alpha else (None, 0.0)
+            solver = Decomposition(
+                problem.qp, self._source(problem.chosen), self._options, alpha=begin, f=f, deadline=deadline
+            )
+            solver.state.came(path)
+            return solver
 
         control, numbers = self._control, self._which if len(self.problems) > 1 else None
         return Several(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, check_X_y
 
 from maxmargin.data.exchange import home_rank, rows_to_all, rows_to_homes
 from maxmargin.data.rows import DistinctRows, Hashes, distinct_rows, row_hashes
+from maxmargin.decomposition.ending import EPSILON
 from maxmargin.decomposition.many import Problem
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import MOST_STEPS
@@ -70,8 +71,7 @@ class KernelMachine(Machine):
     support_vectors_: Any
     n_support_: IntArray
     intercept_: FloatArray
-    # A solution to begin from: alphas in units of their bounds by row of X, of each two classes (selection/kernel.py)
-    _begin_from: dict[tuple[int, int], FloatArray] | None = None
+    _begin_from: dict[tuple[int, int], Begin] | None = None  # a solution, of each two classes (selection/kernel.py)
     _objects: Any = None  # what a kernel function was fitted to, if that is no matrix of numbers
 
     def _check_parameters(self) -> None:
@@ -257,6 +257,25 @@ class KernelMachine(Machine):
         tags.input_tags.sparse = self.kernel != "precomputed"
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
+
+
+@dataclass(frozen=True)
+class Begin:
+    """A solution to begin a fit from, by row of X: alphas in units of their bounds, and f where it is known as well.
+
+    `path` is what that f has gone through (State.path), with kernel values of `dtype`.
+    """
+
+    shares: FloatArray  # halves × rows
+    f: FloatArray | None = None
+    path: float = 0.0
+    dtype: Any = None
+
+    def known(self, rows: IntArray, alpha: FloatArray, before: FloatArray, dtype: Any) -> tuple[FloatArray, float] | None:
+        """f of these rows at `alpha`, which was `before` until its sums were restored: that and rounding are in the path."""
+        if self.f is None or self.dtype != dtype:
+            return None
+        return self.f[rows], self.path + float(np.abs(alpha - before).sum()) / EPSILON + 2 * float(alpha.sum())
 
 
 class Setup:

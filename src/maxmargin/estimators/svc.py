@@ -20,7 +20,7 @@ from maxmargin.decomposition.together import SMALL, Together
 from maxmargin.estimators._base import check_choice, check_flags, check_number, check_seed, require_fitted
 from maxmargin.estimators._checkpoints import EVERY
 from maxmargin.estimators._constraints import INTERCEPT, NU, PAIRS, C, Constraints
-from maxmargin.estimators._kernel import KernelMachine, Setup, check_C, row_numbers
+from maxmargin.estimators._kernel import Begin, KernelMachine, Setup, check_C, row_numbers
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._probability import Probabilities
 from maxmargin.estimators._weighted_nu import WeightedNu
@@ -36,7 +36,7 @@ IntArray = NDArray[np.int64]
 class Pair:
     """Two classes of one fit: their numbers, samples, signs, weights, class factors; a warm start in units of the bounds.
 
-    `kept` is the snapshot of its solver in an earlier run.
+    `kept` is the snapshot of its solver in an earlier run; `begin` a solution whose f may be known.
     """
 
     setup: Setup
@@ -47,11 +47,18 @@ class Pair:
     factor: FloatArray
     warm: FloatArray | None = None
     kept: dict[str, FloatArray] | None = None
+    begin: Begin | None = None
 
     def problem(self, qp: QP) -> Problem:
-        begin = None if self.warm is None else qp.repaired(self.warm * qp.upper, self.setup.over)
-        begin = qp.repaired(self.kept["alpha"], self.setup.over) if self.kept else begin
-        return Problem(qp, self.chosen, self.classes, begin)
+        if self.kept:
+            return Problem(qp, self.chosen, self.classes, qp.repaired(self.kept["alpha"], self.setup.over))
+        if self.warm is None:
+            return Problem(qp, self.chosen, self.classes)
+        before = self.warm * qp.upper
+        alpha, known = qp.repaired(before, self.setup.over), None
+        if self.begin is not None:
+            known = self.begin.known(self.setup.rows.index[self.chosen], alpha, before, self.setup.dtype)
+        return Problem(qp, self.chosen, self.classes, alpha, known=known)
 
 
 @dataclass(frozen=True)
@@ -123,9 +130,10 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
             y = np.where(mine == (j if len(both) == 1 else i), 1.0, -1.0)
             weight, factor = setup.rows.weight[chosen], setup.data.factors[mine]
             warm = last[k] if last else None
-            if self._begin_from is not None:
-                warm = self._begin_from[i, j][0][setup.rows.index[chosen]]
-            pairs.append(Pair(setup, (i, j), chosen, y, weight, factor, warm))
+            begin = None if self._begin_from is None else self._begin_from[i, j]
+            if begin is not None:
+                warm = begin.shares[0][setup.rows.index[chosen]]
+            pairs.append(Pair(setup, (i, j), chosen, y, weight, factor, warm, begin=begin))
         return pairs
 
     def _last_alphas(self, setup: Setup, n_pairs: int) -> list[FloatArray] | None:

@@ -43,7 +43,8 @@ class _KernelRegressor(RegressorMixin, KernelMachine):
 
     def _warm_alpha(self, setup: Setup, qp: QP) -> FloatArray | None:
         if self._begin_from is not None:
-            return qp.repaired(np.concatenate([half[setup.rows.index] for half in self._begin_from[0, -1]]) * qp.upper)
+            shares = self._begin_from[0, -1].shares[:, setup.rows.index]
+            return qp.repaired(shares.ravel() * qp.upper)
         last = getattr(self, "_last", None) if self.warm_start else None
         if not self.warm_start or not setup.same_rows(last) or last is None:
             return None

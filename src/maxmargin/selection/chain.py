@@ -135,6 +135,10 @@ class Chain:
         ended, link = self._ended[p], self.links[p]
         return link.qp.sign * ended.alpha, ended.f, link.extra(ended.coef)
 
+    def precision(self, p: int) -> tuple[float, Any]:
+        """What f of the solution has gone through, and in which precision."""
+        return self._ended[p].path, self._ended[p].dtype
+
     def _forget(self) -> None:
         """Solutions from which nothing more begins. Whoever wanted them had them after the last call."""
         open_ = self.stage < CONVERGED

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from maxmargin.estimators._base import Machine
+from maxmargin.estimators._kernel import Begin
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._probability import by_pair
 from maxmargin.estimators.multiclass import ovr_decision
@@ -38,7 +39,7 @@ class Unseen:
     """
 
     values: FloatArray
-    seed: dict[tuple[int, int], FloatArray] | None
+    seed: dict[tuple[int, int], Begin] | None
     statuses: list[str]
 
 

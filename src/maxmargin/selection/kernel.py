@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +22,7 @@ from maxmargin.decomposition.ending import Point, cancels, violations
 from maxmargin.decomposition.options import DualResult
 from maxmargin.decomposition.solver import MOST_STEPS
 from maxmargin.decomposition.working_set import MB
-from maxmargin.estimators._kernel import KernelMachine, Setup
+from maxmargin.estimators._kernel import Begin, KernelMachine, Setup
 from maxmargin.estimators._prediction import dense_if_small
 from maxmargin.estimators.svc import Pair, Solution
 from maxmargin.problem.formulations import QP, InfeasibleError, intercept_and_r
@@ -81,6 +81,9 @@ class Judged:
     gap: float
     alpha: FloatArray
     values: FloatArray  # of test samples
+    f: FloatArray | None = None  # on all rows, by a chain: with what it has gone through and its precision
+    path: float = 0.0
+    dtype: Any = None
 
 
 class KernelFolds:
@@ -98,7 +101,7 @@ class KernelFolds:
         self.sides = {fold: self.samples.side(fold) for fold in range(-1, len(task.folds))}
         self._tests: dict[int, tuple[Any, Any]] = {}
         self._fits = Fits(task, single, scoring)
-        self.seeds: dict[int, dict[tuple[int, int], FloatArray]] = {}  # of the best cell: alphas in units of their bounds
+        self.seeds: dict[int, dict[tuple[int, int], Begin]] = {}  # of the best cell
         self.found: dict[tuple[int, int], list[Judged]] = {}  # by cell and fold
         self.seconds: dict[tuple[int, int], float] = {}
         self.decisions: dict[int, FloatArray] | None = None  # by fold, where somebody wants to keep them
@@ -349,6 +352,8 @@ class _Group:
         machine = self.machines[problem.cell]
         tol = machine.tol if engine.matrices.fits else float(family.tol[p])
         judged = engine.judge(machine, problem, family.solution(p), converged, tol)
+        if problem.fold < 0 and not engine.matrices.fits:
+            judged = replace(judged, **dict(zip(("f", "path", "dtype"), (family.solution(p)[1], *family.precision(p)))))
         key = problem.cell, problem.fold
         parts = engine.found.setdefault(key, [])
         parts.append(judged)
@@ -384,7 +389,11 @@ class _Group:
                 chosen = engine.samples.chosen(judged.problem.pair)
                 full = np.zeros((len(shares), engine.samples.n))
                 full[:, chosen] = shares
-                seed = np.array([engine.samples.by_row(half) for half in full])
-                engine.seeds.setdefault(best, {})[judged.problem.pair] = seed
+                shares, f = np.array([engine.samples.by_row(half) for half in full]), None
+                if judged.f is not None:
+                    every = np.zeros(engine.samples.n)
+                    every[chosen] = judged.f
+                    f = engine.samples.by_row(every)
+                engine.seeds.setdefault(best, {})[judged.problem.pair] = Begin(shares, f, judged.path, judged.dtype)
         for cell in [c for c in engine.seeds if c != best]:
             del engine.seeds[cell]
