@@ -187,3 +187,13 @@ def test_the_model_without_its_search(tmp_path: Any) -> None:
     np.testing.assert_array_equal(maxmargin.load(tmp_path / "model").decision_function(X), search.decision_function(X))
     again = pickle.loads(pickle.dumps(search))
     np.testing.assert_array_equal(again.predict(X), search.predict(X))
+
+
+def test_halving_of_a_given_matrix_is_that_of_its_kernel() -> None:
+    X, y = data(1600)
+    same = {"Cs": [0.01, 1.0, 100.0], "cv": 3, "search": "halving", "random_state": 0, "n_jobs": 1, "tol": 1e-6}
+    own = fitted(SVCCV(gammas=[0.5], **same), X, y)
+    gram = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=-1))
+    given = fitted(SVCCV(kernel="precomputed", **same), gram, y)
+    assert list(given.cv_results_["status"]) == list(own.cv_results_["status"]) and given.C_ == own.C_
+    assert given.best_score_ == pytest.approx(own.best_score_, abs=1e-3)

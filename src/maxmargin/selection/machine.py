@@ -78,7 +78,8 @@ class Selecting(Machine):
         self._check_parameters()
         data = Labelled.of(self, X, y, sample_weight)
         labels = data.classes[data.code] if len(data.classes) else data.target
-        task = Task(data, labels, folds_of(self.cv, data, labels, groups), sample_weight is not None)
+        given = getattr(self, "kernel", None) == "precomputed"
+        task = Task(data, labels, folds_of(self.cv, data, labels, groups), sample_weight is not None, given)
         grid = self._grid(data)
         scoring = Scoring(self._single(next(grid.cells())), self.scoring)
         board = Board(len(task.folds), scoring.ceiling)

@@ -34,18 +34,20 @@ SPARE = 1.5  # of the time that the refit is expected to take is kept for it
 
 @dataclass(frozen=True)
 class Task:
-    """Samples, folds, and how many of them weigh something else than 1 (`weighed`: weights were given)."""
+    """Samples, folds, whether weights were given (`weighed`), and whether X is a Gram matrix of the samples (`square`)."""
 
     data: Labelled
     y: NDArray[Any]  # labels as they came
     folds: list[Fold]
     weighed: bool = False
+    square: bool = False
 
     def part(self, rows: IntArray) -> Task:
         """The same on some of the rows, which are ascending."""
         place = np.full(self.data.X.shape[0], -1, np.int64)
         place[rows] = np.arange(len(rows))
-        data = replace(self.data, X=self.data.X[rows], target=self.data.target[rows], weight=self.data.weight[rows])
+        X = self.data.X[np.ix_(rows, rows)] if self.square else self.data.X[rows]
+        data = replace(self.data, X=X, target=self.data.target[rows], weight=self.data.weight[rows])
         inside = [Fold(*(p[p >= 0] for p in (place[fold.train], place[fold.test]))) for fold in self.folds]
         return replace(self, data=data, y=self.y[rows], folds=inside)
 
