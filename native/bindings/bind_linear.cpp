@@ -57,6 +57,17 @@ void gram_step(const Matrix& x, In<index_t> which, Doubles weight, double bias, 
   else weighted_gram<float>(x, which.data(), weight.data(), count, bias, gram.data(), threads);
 }
 
+void chosen_gram_step(const Matrix& x, In<index_t> which, Doubles weight, double bias, In<std::int32_t> place,
+                      InOut2<double> gram, int threads) {
+  const index_t features = cols(x) + (bias != 0 ? 1 : 0), size = index_t(gram.shape(0));
+  need(which.shape(0) == weight.shape(0) && index_t(place.shape(0)) == features && gram.shape(1) == gram.shape(0),
+       "linear_chosen_gram: shapes do not match");
+  for (index_t j = 0; j < features; ++j)
+    need(-1 <= place.data()[j] && place.data()[j] < size, "linear_chosen_gram: a feature's place is outside of the matrix");
+  nb::gil_scoped_release release;
+  chosen_gram(x, which.data(), weight.data(), index_t(which.shape(0)), bias, place.data(), size, gram.data(), threads);
+}
+
 void product_step(const Matrix& x, In<index_t> which, Doubles weight, double bias, Doubles p, InOut<double> out,
                   int threads) {
   const index_t size = cols(x) + (bias != 0 ? 1 : 0);
@@ -324,6 +335,8 @@ void bind_linear(nb::module_& m) {
         "threads"_a);
   m.def("linear_gram", &gram_step<float>, "x"_a, "rows"_a, "weight"_a, "bias"_a, "precise"_a, "gram"_a.noconvert(),
         "threads"_a, "Upper triangle of gram += sum of weight * x x', x with the constant feature `bias` unless 0.");
+  m.def("linear_chosen_gram", &chosen_gram_step, "x"_a, "rows"_a, "weight"_a, "bias"_a, "place"_a, "gram"_a.noconvert(),
+        "threads"_a, "The same for the features that have a place in gram, not -1; places ascend.");
   m.def("linear_product", &product_step, "x"_a, "rows"_a, "weight"_a, "bias"_a, "p"_a, "out"_a.noconvert(),
         "threads"_a, "out = sum of weight * x <x, p> over the rows, x with the constant feature `bias` unless 0.");
   m.def("linear_norms", &norms_step, "x"_a, "out"_a.noconvert(), "threads"_a, "out_i = <x_i, x_i>.");

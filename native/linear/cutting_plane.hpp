@@ -80,22 +80,29 @@ void row_largest(const Dense<T>& x, index_t i, double* largest) {
 template <class T, class I>
 void row_largest(const Csr<T, I>& x, index_t i, double* largest) {
   for (I k = x.indptr[i]; k < x.indptr[i + 1]; ++k) {
+    const double size = std::fabs(double(x.data[k]));
     double& most = largest[x.indices[k]];
-    most = std::max(most, std::fabs(double(x.data[k])));
+    most = size > most ? size : most;
   }
 }
 
+// Σ x_k². Four sums: one alone would wait for its own last addition.
+template <class T>
+double square(const T* x, index_t count) {
+  double4 sums{};
+  index_t k = 0;
+  for (; k + 4 <= count; k += 4) sums += widen(x + k) * widen(x + k);
+  double sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  for (; k < count; ++k) sum += double(x[k]) * double(x[k]);
+  return sum;
+}
 template <class T>
 double row_norm(const Dense<T>& x, index_t i) {
-  double sum = 0;
-  for (index_t j = 0; j < x.cols; ++j) sum += double(x.row(i)[j]) * double(x.row(i)[j]);
-  return sum;
+  return square(x.row(i), x.cols);
 }
 template <class T, class I>
 double row_norm(const Csr<T, I>& x, index_t i) {
-  double sum = 0;
-  for (I k = x.indptr[i]; k < x.indptr[i + 1]; ++k) sum += double(x.data[k]) * double(x.data[k]);
-  return sum;
+  return square(x.data + x.indptr[i], index_t(x.indptr[i + 1] - x.indptr[i]));
 }
 
 // out_i = sign_i * (<x_i, w> + bias) + shift_i for the rows in [begin, end) and each of their hinges; `shift` null: none.

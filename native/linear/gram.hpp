@@ -142,4 +142,62 @@ void weighted_gram(const Matrix& matrix, const index_t* rows, const double* weig
       matrix);
 }
 
+// The chosen features of some rows as rows of their own, the constant one last if it is chosen. `place`: of each feature among
+// the chosen ones, or -1.
+struct Chosen {
+  std::vector<double> value;
+  std::vector<std::int32_t> index, start;  // of sparse rows
+};
+template <class T>
+Matrix chosen_rows(const Dense<T>& x, const index_t* rows, index_t count, double bias, const std::int32_t* place, index_t size,
+                   Chosen& out) {
+  out.value.resize(count * size);
+  for (index_t k = 0; k < count; ++k) {
+    double* const to = out.value.data() + k * size;
+    for (index_t j = 0; j < x.cols; ++j)
+      if (place[j] >= 0) to[place[j]] = double(x.row(rows[k])[j]);
+    if (bias != 0 && place[x.cols] >= 0) to[place[x.cols]] = bias;
+  }
+  return Dense<double>{out.value.data(), count, size, size};
+}
+template <class T, class I>
+Matrix chosen_rows(const Csr<T, I>& x, const index_t* rows, index_t count, double bias, const std::int32_t* place, index_t size,
+                   Chosen& out) {
+  index_t most = 0, at = 0;
+  for (index_t k = 0; k < count; ++k) most += index_t(x.indptr[rows[k] + 1] - x.indptr[rows[k]]) + 1;
+  out.value.resize(most), out.index.resize(most), out.start.resize(count + 1);
+  const auto add = [&](std::int32_t where, double value) {  // written over by the next one unless it counts
+    out.index[at] = where, out.value[at] = value;
+    at += where >= 0;
+  };
+  for (index_t k = 0; k < count; ++k) {
+    out.start[k] = std::int32_t(at);
+    for (I l = x.indptr[rows[k]]; l < x.indptr[rows[k] + 1]; ++l) add(place[x.indices[l]], double(x.data[l]));
+    if (bias != 0) add(place[x.cols], bias);
+  }
+  out.start[count] = std::int32_t(at);
+  return Csr<double, std::int32_t>{out.value.data(), out.index.data(), out.start.data(), count, size};
+}
+
+constexpr index_t kCopied = index_t(1) << 14;
+
+// The same sums for some features only: gram is size × size, in the order of `place`, which is that of the features. Rows are
+// copied some at a time, as many as a cache holds (kCopied values, and at least a panel).
+inline void chosen_gram(const Matrix& matrix, const index_t* rows, const double* weight, index_t count, double bias,
+                        const std::int32_t* place, index_t size, double* gram, int threads) {
+  std::visit(
+      [&](const auto& x) {
+        const index_t step = std::max<index_t>(kDepth, kCopied / per_row(x) / kDepth * kDepth);
+        Chosen chosen;
+        std::vector<index_t> all(std::min(step, count));
+        for (index_t k = 0; k < index_t(all.size()); ++k) all[k] = k;
+        for (index_t first = 0; first < count; first += step) {
+          const index_t now = std::min(step, count - first);
+          const Matrix some = chosen_rows(x, rows + first, now, bias, place, size, chosen);
+          weighted_gram<double>(some, all.data(), weight + first, now, 0.0, gram, threads);
+        }
+      },
+      matrix);
+}
+
 }  // namespace maxmargin::linear

@@ -55,26 +55,31 @@ void by_feature(const Matrix& matrix, const double* sign, const double* curve, d
         if constexpr (!std::decay_t<decltype(x)>::dense) {
           const index_t size = x.cols + (bias != 0 ? 1 : 0);
           std::fill(start, start + size + 1, I(0));
-          std::fill(squares, squares + size, 0.0);
           for (auto k = x.indptr[0]; k < x.indptr[x.rows]; ++k) ++start[x.indices[k] + 1];
           for (index_t j = 0; j < x.cols; ++j) start[j + 1] += start[j];
           std::vector<I> next(start, start + x.cols);
+          constexpr index_t ahead = 32;  // entries: about the time that memory takes
+          const auto last = x.indptr[x.rows] - 1;
           for (index_t i = 0; i < x.rows; ++i)
             for (auto k = x.indptr[i]; k < x.indptr[i + 1]; ++k) {
-              const index_t j = index_t(x.indices[k]);
-              const double v = double(x.data[k]);
-              const I at = next[j]++;
+              const I soon = next[x.indices[std::min<index_t>(k + ahead, last)]], at = next[x.indices[k]]++;
+              __builtin_prefetch(index + soon, 1);
+              __builtin_prefetch(value + soon, 1);
               index[at] = I(i);
-              value[at] = T(sign[i] * v);
-              squares[j] += curve[i] * v * v;
+              value[at] = T(sign[i] * double(x.data[k]));
             }
-          if (bias == 0) return;
-          start[size] = start[x.cols] + I(x.rows);
-          for (index_t i = 0; i < x.rows; ++i) {
-            index[start[x.cols] + i] = I(i);
-            value[start[x.cols] + i] = T(sign[i] * bias);
-            squares[x.cols] += curve[i] * bias * bias;
+          if (bias != 0) {
+            start[size] = start[x.cols] + I(x.rows);
+            for (index_t i = 0; i < x.rows; ++i) {
+              index[start[x.cols] + i] = I(i);
+              value[start[x.cols] + i] = T(sign[i] * bias);
+            }
           }
+          // Not among the scattered writes above: they wait for memory as it is.
+          const Csr<T, I> z{value, index, start, size, x.rows};
+          by_evenness(curve, x.rows, [&](const auto& curves) {
+            for (index_t j = 0; j < size; ++j) squares[j] = most_bend(entries(z, j), curves);
+          });
         }
       },
       matrix);

@@ -15,6 +15,7 @@ struct DenseEntries {
   const T* value;
   index_t count;
   index_t at(index_t k) const { return k; }
+  double4 four(const double* u, index_t k) const { return widen(u + k); }  // of entries k to k + 3
 };
 template <class T, class I>
 struct SparseEntries {
@@ -22,7 +23,34 @@ struct SparseEntries {
   const I* index;
   index_t count;
   index_t at(index_t k) const { return index_t(index[k]); }
+  double4 four(const double* u, index_t k) const {
+    return double4{u[index[k]], u[index[k + 1]], u[index[k + 2]], u[index[k + 3]]};
+  }
 };
+
+// curve_i of the samples: the same for all of most fits, and then one load less per entry.
+struct Even {
+  double value;
+  double operator()(index_t) const { return value; }
+  template <class Entries>
+  double4 four(const Entries&, index_t) const {
+    return double4{value, value, value, value};
+  }
+};
+struct Uneven {
+  const double* value;
+  double operator()(index_t i) const { return value[i]; }
+  template <class Entries>
+  double4 four(const Entries& z, index_t k) const {
+    return z.four(value, k);
+  }
+};
+// Calls with the curves in the form that they have.
+template <class Call>
+auto by_evenness(const double* curve, index_t count, Call&& call) {
+  const bool even = count && std::all_of(curve, curve + count, [&](double c) { return c == curve[0]; });
+  return even ? call(Even{curve[0]}) : call(Uneven{curve});
+}
 template <class T>
 DenseEntries<T> entries(const Dense<T>& z, index_t j) {
   return {z.row(j), z.cols};
@@ -50,21 +78,42 @@ struct Derivatives {
   double grad, bend;
 };
 
-// Derivatives of the loss by the weight of a feature. Four sums at a time: one alone would wait for its own last addition.
+inline double sum(const double4& v) { return (v[0] + v[1]) + (v[2] + v[3]); }
+
+// Derivatives of the loss by the weight of a feature. Four samples at a time, and a choice in place of a branch: half of the
+// branches would go astray.
 template <class Entries, class Curve>
 Derivatives derivatives(const Entries& z, const double* u, const Curve& curve) {
-  double grad[4] = {}, bend[4] = {};
-  const auto add = [&](int lane, index_t k) {
-    const index_t i = z.at(k);
-    const double v = double(z.value[k]), c = curve(i) * (u[i] > 0 ? v : 0.0);  // no branch: half of them would go astray
-    grad[lane] -= c * u[i];
-    bend[lane] += c * v;
-  };
+  const double4 zero{};
+  double4 grads{}, bends{};
   index_t k = 0;
-  for (; k + 4 <= z.count; k += 4)
-    for (int lane = 0; lane < 4; ++lane) add(lane, k + lane);
-  for (; k < z.count; ++k) add(0, k);
-  return {(grad[0] + grad[1]) + (grad[2] + grad[3]), (bend[0] + bend[1]) + (bend[2] + bend[3])};
+  for (; k + 4 <= z.count; k += 4) {
+    const double4 now = z.four(u, k), v = widen(z.value + k), c = curve.four(z, k) * (now > zero ? v : zero);
+    grads -= c * now;
+    bends += c * v;
+  }
+  double grad = sum(grads), bend = sum(bends);
+  for (; k < z.count; ++k) {
+    const index_t i = z.at(k);
+    const double v = double(z.value[k]), c = curve(i) * (u[i] > 0 ? v : 0.0);
+    grad -= c * u[i];
+    bend += c * v;
+  }
+  return {grad, bend};
+}
+
+// Σ_i curve_i z_ij²: the most that the second derivative can be.
+template <class Entries, class Curve>
+double most_bend(const Entries& z, const Curve& curve) {
+  double4 bends{};
+  index_t k = 0;
+  for (; k + 4 <= z.count; k += 4) {
+    const double4 v = widen(z.value + k);
+    bends += curve.four(z, k) * v * v;
+  }
+  double bend = sum(bends);
+  for (; k < z.count; ++k) bend += curve(z.at(k)) * double(z.value[k]) * double(z.value[k]);
+  return bend;
 }
 
 // u -= step * z; returns the change of the loss.
@@ -135,11 +184,9 @@ inline OneNormEpoch one_norm_epoch(const Matrix& matrix, index_t* features, inde
                                    std::uint64_t seed) {
   return std::visit(
       [&](const auto& z) {
-        // Most fits have equal weights, and one load less per entry is a third of its cost.
-        const bool even = std::all_of(curve, curve + z.cols, [&](double c) { return c == curve[0]; });
-        if (even && z.cols)
-          return one_norm_pass(z, features, count, fresh, [c = curve[0]](index_t) { return c; }, penalty, most_bend, w, u, seed);
-        return one_norm_pass(z, features, count, fresh, [curve](index_t i) { return curve[i]; }, penalty, most_bend, w, u, seed);
+        return by_evenness(curve, z.cols, [&](const auto& curves) {
+          return one_norm_pass(z, features, count, fresh, curves, penalty, most_bend, w, u, seed);
+        });
       },
       matrix);
 }

@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from maxmargin import _core
 from maxmargin.data.matrix import as_matrix
 from maxmargin.linear import LinearProblem
-from maxmargin.linear.quadratic_model import QuadraticModel, transposed, violations
+from maxmargin.linear.one_norm import _by_feature
+from maxmargin.linear.quadratic_model import QuadraticModel, violations
 
 
 def rows(n=60, d=9, kind=np.float64, seed=0):
@@ -24,7 +25,8 @@ def test_the_copy_by_features(kind, bias, index):
     X, rng = rows(kind=kind), np.random.default_rng(1)
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
     sign, curve = rng.choice([-1.0, 1.0], 60), rng.random(60)
-    Z, squares = transposed(X, None, sign, curve, bias)
+    problem = LinearProblem(X, sign, curve, 1.0, loss="squared_hinge", bias=bias, penalised=True)
+    Z, squares = _by_feature(problem, curve)
     expected = np.hstack([X.toarray(), np.full((60, 1), bias)])[:, : 9 + (bias != 0)].T
     assert Z.dtype == kind
     np.testing.assert_array_equal(Z.toarray(), expected * sign)
@@ -62,7 +64,7 @@ def test_the_minimum_of_the_model_as_samples_come_and_leave(dense, few, bias):
     problem = LinearProblem(X.toarray() if dense else X, sign, weight, 1.0, loss="squared_hinge", bias=bias, penalised=True)
     full = np.hstack([X.toarray(), np.full((60, 1), bias)])[:, : problem.size]
     by_feature = np.ascontiguousarray((full * sign[:, None]).T)
-    model = QuadraticModel(problem, by_feature if dense else sp.csr_matrix(by_feature), weight)
+    model = QuadraticModel(problem, as_matrix(by_feature if dense else sp.csr_matrix(by_feature)), weight)
     chosen = np.zeros(problem.size, bool)
     chosen[[0, 3, problem.size - 1] if few else slice(None)] = True
     model.choose(chosen)

@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from maxmargin import _core
 from maxmargin.data.matrix import as_matrix
 from maxmargin.linear.certified import Clock, Known, LinearResult
-from maxmargin.linear.problem import NOTHING, LinearProblem
-from maxmargin.linear.quadratic_model import QuadraticModel, transposed, violations
+from maxmargin.linear.problem import LinearProblem
+from maxmargin.linear.quadratic_model import QuadraticModel, violations
 from maxmargin.linear.rounding import UNIT, FloatArray, gamma
 from maxmargin.problem.certificates import CertificateError
 from maxmargin.runtime import Status, Turn, settled
@@ -70,7 +70,7 @@ class OneNorm:
         self._curve = 2 * problem.C * problem.weight
         by_feature, self._most = _by_feature(problem, self._curve)
         self._matrix = as_matrix(by_feature)
-        self._model = QuadraticModel(problem, by_feature, self._curve)
+        self._model = QuadraticModel(problem, self._matrix, self._curve)
         self._inverse = np.divide(1.0, problem.weight, out=np.zeros(problem.n), where=problem.weight > 0)
         self._penalty = np.ones(problem.size)
         self._penalty[problem.free] = 0.0
@@ -91,7 +91,7 @@ class OneNorm:
             self._keep(self.w, self.u)
         rest, last, modelled = 0, (np.inf, -np.inf), False
         while True:
-            grad = self._bound()
+            grad = yield from self._bound()
             clock.lap("bound")
             if self.relative_gap <= self.tol:
                 yield from self._settle()
@@ -129,24 +129,24 @@ class OneNorm:
 
     # ---- the certificate ---------------------------------------------------------------------------------------------
 
-    def _bound(self) -> FloatArray:
+    def _bound(self) -> Generator[None, None, FloatArray]:
         """Raise the lower bound by the duals of the present point; the derivatives of the loss there."""
         problem, alpha = self.problem, 2 * self.problem.weight * np.maximum(self.u, 0.0)
-        grad = -problem.C * self._sums(alpha)
-        sums, astray = -grad / problem.C, 0.0
+        sums, astray = (yield from self._sums(alpha)), 0.0
+        grad = -problem.C * sums
         if problem.free_intercept:
             up, down = float(alpha[problem.sign > 0].sum()), float(alpha[problem.sign < 0].sum())
             heavy, ratio = (1.0, down / up) if up > down else (-1.0, up / down if down > 0 else 0.0)
             alpha = np.where(problem.sign == heavy, alpha * ratio, alpha)
-            sums = self._sums(alpha)
+            sums = yield from self._sums(alpha)
             astray = gamma(problem.n + 8) * float(alpha.sum())  # what rounding may leave of Σ alpha_i sign_i
         self.lower = max(self.lower, self._lower(alpha, sums, astray))
         return grad
 
-    def _sums(self, alpha: FloatArray) -> FloatArray:
-        """Σ alpha_i sign_i x_ij for every feature j."""
-        out, ones = np.empty(self.problem.size), np.ones(self.problem.size)
-        _core.linear_outputs(self._matrix, alpha, 0.0, ones, NOTHING, 0, len(out), out, self.problem.threads)
+    def _sums(self, alpha: FloatArray) -> Generator[None, None, FloatArray]:
+        """Σ alpha_i sign_i x_ij for every feature j: of the samples whose dual is not 0, which may be few."""
+        rows, out = np.flatnonzero(alpha), np.zeros(self.problem.size)
+        yield from self.problem.add(out, rows, -self.problem.sign[rows] * alpha[rows])
         return out
 
     def _lower(self, alpha: FloatArray, sums: FloatArray, astray: float) -> float:
@@ -156,8 +156,10 @@ class OneNorm:
         share = astray / problem._lightest() if astray else 0.0  # of each sample's weight in the class that makes up
         bend = 0.25 * float(np.square(alpha) @ self._inverse) + 0.5 * share * mass
         bend = (bend + 0.25 * share**2 * float(problem.weight.sum())) * (1 + few)
-        reach = np.abs(sums) + (few * mass + astray) * self._largest
-        top = problem.C * float(reach[self._penalty > 0].max(initial=0.0)) * (1 + 4 * UNIT)
+        reach = np.abs(sums)
+        reach += (few * mass + astray) * self._largest
+        reach[problem.free] = 0.0
+        top = problem.C * float(reach.max(initial=0.0)) * (1 + 4 * UNIT)
         theta = min(1 / top if top > 0 else np.inf, mass / (2 * bend) if bend > 0 else 0.0)
         if not np.isfinite(theta):
             return 0.0
@@ -335,13 +337,18 @@ class Extrapolation:
 
 def _by_feature(problem: LinearProblem, curve: FloatArray) -> tuple[Any, FloatArray]:
     """sign_i x_ij, a row per feature, the constant one last; Σ_i curve_i x_ij² of each."""
-    X, kind, size, bias = problem.X, problem.X.dtype, problem.size, problem.bias
+    X, kind, n, size, bias = problem.X, problem.X.dtype, problem.n, problem.size, problem.bias
     if bias and kind.type(bias) != bias:
         kind = np.dtype(np.float64)
-    if sp.issparse(X):
-        return transposed(X, kind, problem.sign, curve, bias)
-    out = np.empty((size, problem.n), kind)
-    np.multiply(X.T, problem.sign.astype(kind), out=out[: problem.d])
-    if bias:
-        out[-1] = bias * problem.sign
-    return out, np.asarray(np.square(out, dtype=np.float64) @ curve)
+    if not sp.issparse(X):
+        out = np.empty((size, n), kind)
+        np.multiply(X.T, problem.sign.astype(kind), out=out[: problem.d])
+        if bias:
+            out[-1] = bias * problem.sign
+        return out, np.asarray(np.square(out, dtype=np.float64) @ curve)
+    count = X.nnz + (n if bias else 0)
+    indices = np.int32 if max(count, n) < 2**31 else np.int64
+    value, index, start = np.empty(count, kind), np.empty(count, indices), np.empty(size + 1, indices)
+    squares = np.empty(size)
+    _core.linear_by_feature(problem.matrix, problem.sign, curve, bias, value, index, start, squares)
+    return sp.csr_matrix((value, index, start), shape=(size, n)), squares

@@ -8,16 +8,12 @@ moved: what rounding leaves in it does no harm, as the caller judges every step 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.linalg as sl
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin.data.matrix import as_matrix
-from maxmargin.linear.problem import NOTHING, LinearProblem
+from maxmargin.linear.problem import LinearProblem
 from maxmargin.linear.rounding import FloatArray
 
 Indices = NDArray[np.int64]
@@ -29,37 +25,33 @@ CALM = 0.01  # of the violation at the start, at which the model counts as solve
 class QuadraticModel:
     """`by_feature`: a row per feature, the constant one last, each sample with its sign."""
 
-    def __init__(self, problem: LinearProblem, by_feature: Any, curve: FloatArray) -> None:
+    def __init__(self, problem: LinearProblem, by_feature: _core.Matrix, curve: FloatArray) -> None:
         self._problem, self._by_feature, self._curve = problem, by_feature, curve
         self.features: Indices = np.empty(0, np.int64)
         self._held = np.zeros(problem.size, bool)
         self._near = np.zeros(problem.n, bool)
-        self._matrix, self._bias, self._sign = problem.matrix, problem.bias, problem.sign
-        self._H = np.zeros((0, 0))
+        self._place = np.empty(0, np.int32)
+        self._space, self._H = np.empty(0), np.empty((0, 0))
 
     def covers(self, features: NDArray[np.bool_]) -> bool:
         return bool(len(self.features)) and not (features & ~self._held).any()
 
     def choose(self, features: NDArray[np.bool_]) -> None:
         """Begin anew with these features, or with all of them where choosing would cost more than it saves."""
-        problem = self._problem
-        if problem.size <= 2 * np.count_nonzero(features):
-            features = np.ones(problem.size, bool)
-            self._matrix, self._bias, self._sign = problem.matrix, problem.bias, problem.sign
-        else:
-            some = self._by_feature[np.flatnonzero(features)]
-            by_sample = transposed(some)[0] if sp.issparse(some) else np.ascontiguousarray(some.T)
-            self._matrix, self._bias, self._sign = as_matrix(by_sample), 0.0, np.ones(problem.n)
+        if self._problem.size <= 2 * np.count_nonzero(features):
+            features = np.ones(self._problem.size, bool)
         self._held, self.features = features, np.flatnonzero(features)
-        self._near = np.zeros(problem.n, bool)
-        self._H = np.zeros((len(self.features), len(self.features)))
+        count = len(self.features)
+        self._place = np.where(features, np.cumsum(features, dtype=np.int32) - 1, -1).astype(np.int32)
+        self._near = np.zeros(self._problem.n, bool)
+        if len(self._space) < count * count:
+            self._space = np.empty(count * count)
+        self._H = self._space[: count * count].reshape(count, count)
 
     def outputs(self, step: FloatArray) -> FloatArray:
         """By how much a step of the features changes the margins."""
-        out, constant = np.empty(self._problem.n), 0.0
-        if self._bias:
-            step, constant = step[:-1], float(self._bias * step[-1])
-        _core.linear_outputs(self._matrix, step, constant, self._sign, NOTHING, 0, len(out), out, self._problem.threads)
+        out, moved = np.zeros(self._problem.n), np.flatnonzero(step)
+        _core.linear_add_rows(self._by_feature, self.features[moved], step[moved], out, self._problem.threads)
         return out
 
     def _move(self, near: NDArray[np.bool_]) -> None:
@@ -76,8 +68,11 @@ class QuadraticModel:
         self._near = near
 
     def _add(self, H: FloatArray, which: NDArray[np.bool_]) -> None:
-        rows = np.flatnonzero(which)
-        _core.linear_gram(self._matrix, rows, self._curve[rows], self._bias, True, H, self._problem.threads)
+        problem, rows = self._problem, np.flatnonzero(which)
+        if len(self.features) == problem.size:
+            _core.linear_gram(problem.matrix, rows, self._curve[rows], problem.bias, True, H, problem.threads)
+        else:
+            _core.linear_chosen_gram(problem.matrix, rows, self._curve[rows], problem.bias, self._place, H, problem.threads)
 
     def minimum(
         self, near: NDArray[np.bool_], w: FloatArray, grad: FloatArray, penalty: FloatArray, damping: float, rounds: int
@@ -91,19 +86,6 @@ class QuadraticModel:
             if seen <= calm or not last or not _newton_step(self._H, w, grad, penalty, damping):
                 break
         return w
-
-
-def transposed(
-    X: Any, kind: Any = None, sign: FloatArray | None = None, curve: FloatArray | None = None, bias: float = 0.0
-) -> tuple[Any, FloatArray]:
-    """sign_i x_ij of a CSR matrix, a row per feature, that of a constant one last unless 0; Σ_i curve_i x_ij² of each."""
-    (n, d), ones = X.shape, np.ones(X.shape[0])
-    count, size = X.nnz + (n if bias else 0), d + (1 if bias else 0)
-    indices = np.int32 if max(count, n) < 2**31 else np.int64
-    value, index, start = np.empty(count, kind or X.dtype), np.empty(count, indices), np.empty(size + 1, indices)
-    sign, curve, squares = ones if sign is None else sign, ones if curve is None else curve, np.empty(size)
-    _core.linear_by_feature(as_matrix(X), sign, curve, bias, value, index, start, squares)
-    return sp.csr_matrix((value, index, start), shape=(size, n)), squares
 
 
 def violations(w: FloatArray, grad: FloatArray, penalty: FloatArray) -> FloatArray:
