@@ -39,6 +39,12 @@ void outputs_step(const Matrix& x, Doubles w, double bias, Doubles sign, Doubles
   outputs(x, w.data(), bias, sign.data(), shift.shape(0) ? shift.data() : nullptr, hinges, begin, end, out.data(), threads);
 }
 
+void sum_rows_step(const Matrix& x, Doubles coef, InOut<double> sum, int threads) {
+  need(index_t(coef.shape(0)) == rows(x) && index_t(sum.shape(0)) == cols(x), "linear_sum_rows: shapes do not match");
+  nb::gil_scoped_release release;
+  sum_rows(x, coef.data(), sum.data(), threads);
+}
+
 index_t add_rows_step(const Matrix& x, In<index_t> which, Doubles coef, InOut<double> sum, int threads) {
   need(which.shape(0) == coef.shape(0) && index_t(sum.shape(0)) == cols(x), "linear_add_rows: shapes do not match");
   nb::gil_scoped_release release;
@@ -331,6 +337,8 @@ void bind_linear(nb::module_& m) {
         "out_i = sign_i * (<x_i, w> + bias) + shift_i (empty: 0) for begin <= i < end and their second hinges, if there are.");
   m.def("linear_add_rows", &add_rows_step, "x"_a, "rows"_a, "coef"_a, "sum"_a.noconvert(), "threads"_a,
         "sum += sum over k of coef_k * x[rows_k]; returns the most additions that a term goes through.");
+  m.def("linear_sum_rows", &sum_rows_step, "x"_a, "coef"_a, "sum"_a.noconvert(), "threads"_a,
+        "sum += sum over i of coef_i * x_i; rows whose coef is 0 are not read.");
   m.def("linear_gram", &gram_step<double>, "x"_a, "rows"_a, "weight"_a, "bias"_a, "precise"_a, "gram"_a.noconvert(),
         "threads"_a);
   m.def("linear_gram", &gram_step<float>, "x"_a, "rows"_a, "weight"_a, "bias"_a, "precise"_a, "gram"_a.noconvert(),

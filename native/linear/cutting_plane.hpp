@@ -179,6 +179,31 @@ inline index_t add_rows(const Matrix& matrix, const index_t* rows, const double*
       matrix);
 }
 
+// sum += Σ_i coef_i * x_i over all rows, of which those with coef_i = 0 are not read.
+inline void sum_rows(const Matrix& matrix, const double* coef, double* sum, int threads) {
+  std::visit(
+      [&](const auto& x) {
+        const auto add = [&](index_t first, index_t last, double* to) {
+          std::vector<index_t> rows;
+          std::vector<double> some;
+          rows.reserve(last - first), some.reserve(last - first);
+          for (index_t i = first; i < last; ++i)
+            if (coef[i] != 0) rows.push_back(i), some.push_back(coef[i]);
+          add_range(x, rows.data(), some.data(), index_t(rows.size()), to);
+        };
+        const index_t size = sum_slice(x, x.rows);
+        if (size >= x.rows) return add(0, x.rows, sum);
+        add_parts(map_slices(x.rows, size, threads,
+                             [&](index_t first, index_t last) {
+                               std::vector<double> mine(x.cols, 0.0);
+                               add(first, last, mine.data());
+                               return mine;
+                             }),
+                  sum);
+      },
+      matrix);
+}
+
 // out = Σ_k weight_k <x̃_k, p> x̃_k over the given rows, x̃ = (x, bias): the Newton matrix times p, row by row.
 inline void band_product(const Matrix& matrix, const index_t* rows, const double* weight, index_t count, double bias,
                          const double* p, double* out, int threads) {

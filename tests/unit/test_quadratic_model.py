@@ -41,6 +41,14 @@ def test_shapes_of_the_core_are_checked():
         _core.linear_by_feature(as_matrix(X), ones[:59], ones, 0.0, *out)
     with pytest.raises(ValueError, match="linear_by_feature"):
         _core.linear_by_feature(as_matrix(X.toarray()), ones, ones, 0.0, *out)
+    with pytest.raises(ValueError, match="linear_sum_rows"):
+        _core.linear_sum_rows(as_matrix(X), ones[:59], np.zeros(9), 1)
+    every, place = np.arange(60), np.full(9, -1, np.int32)
+    with pytest.raises(ValueError, match="linear_chosen_gram: shapes"):
+        _core.linear_chosen_gram(as_matrix(X), every, ones, 0.0, place[:8], np.zeros((2, 2)), 1)
+    place[4] = 2
+    with pytest.raises(ValueError, match="linear_chosen_gram: a feature's place"):
+        _core.linear_chosen_gram(as_matrix(X), every, ones, 0.0, place, np.zeros((2, 2)), 1)
     with pytest.raises(ValueError, match="one_norm_sweeps"):
         _core.one_norm_sweeps(np.eye(3), np.ones(3), np.zeros(3), np.zeros(2), 0.0, 1)
     with pytest.raises(ValueError, match="linear_mirror"):

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from maxmargin import _core
 from maxmargin.data.matrix import as_matrix
 from maxmargin.linear.certified import Clock, Known, LinearResult
-from maxmargin.linear.problem import LinearProblem
+from maxmargin.linear.problem import NOTHING, LinearProblem
 from maxmargin.linear.quadratic_model import QuadraticModel, violations
 from maxmargin.linear.rounding import UNIT, FloatArray, gamma
 from maxmargin.problem.certificates import CertificateError
@@ -45,14 +45,15 @@ SPREAD = 2        # violating features that join, in units of the weights that a
 FEWEST = 100      # and at least
 CHEAP = 0.5       # of the entries of these: if all others that violate have no more, they join too
 DENSE = 1000      # weights beyond which no model is made: its matrix fits no cache, and epochs are as quick
-PAIR = 0.4        # cost of a product in the model's matrix, in entries that an epoch reads,
-SWEPT = 5         # of an element of it, in all sweeps,
-COPIED = 8        # and of an entry of its features, where they are copied
+PAIR = 0.55       # cost of a product in the model's matrix, in entries that an epoch reads,
+SWEPT = 7         # of an element of it, in all sweeps,
+COPIED = 1        # and of an entry of its samples, where they are copied without its other features
 SOON = 0.9        # of the derivative at which a weight leaves 0: such features are in a model from the start
 HALVINGS = 6      # of the way to the minimum of a model, in search of the best point on it
 ROUNDS = 3        # of work on a model, at most
 FAIR = 0.25       # of that way, below which more epochs come before the next model: twice as many,
 PATIENCE = 4.0    # up to so many times the price of a model
+MANY = 0.5        # of the samples: if more have a dual, sums over them are taken by features, which write less
 AT_REST = 12      # turns without progress after which float64 has no more to give
 
 
@@ -91,7 +92,7 @@ class OneNorm:
             self._keep(self.w, self.u)
         rest, last, modelled = 0, (np.inf, -np.inf), False
         while True:
-            grad = yield from self._bound()
+            grad = self._bound()
             clock.lap("bound")
             if self.relative_gap <= self.tol:
                 yield from self._settle()
@@ -129,24 +130,30 @@ class OneNorm:
 
     # ---- the certificate ---------------------------------------------------------------------------------------------
 
-    def _bound(self) -> Generator[None, None, FloatArray]:
+    def _bound(self) -> FloatArray:
         """Raise the lower bound by the duals of the present point; the derivatives of the loss there."""
         problem, alpha = self.problem, 2 * self.problem.weight * np.maximum(self.u, 0.0)
-        sums, astray = (yield from self._sums(alpha)), 0.0
+        sums, astray = self._sums(alpha), 0.0
         grad = -problem.C * sums
         if problem.free_intercept:
             up, down = float(alpha[problem.sign > 0].sum()), float(alpha[problem.sign < 0].sum())
             heavy, ratio = (1.0, down / up) if up > down else (-1.0, up / down if down > 0 else 0.0)
             alpha = np.where(problem.sign == heavy, alpha * ratio, alpha)
-            sums = yield from self._sums(alpha)
+            sums = self._sums(alpha)
             astray = gamma(problem.n + 8) * float(alpha.sum())  # what rounding may leave of Σ alpha_i sign_i
         self.lower = max(self.lower, self._lower(alpha, sums, astray))
         return grad
 
-    def _sums(self, alpha: FloatArray) -> Generator[None, None, FloatArray]:
-        """Σ alpha_i sign_i x_ij for every feature j: of the samples whose dual is not 0, which may be few."""
-        rows, out = np.flatnonzero(alpha), np.zeros(self.problem.size)
-        yield from self.problem.add(out, rows, -self.problem.sign[rows] * alpha[rows])
+    def _sums(self, alpha: FloatArray) -> FloatArray:
+        """Σ alpha_i sign_i x_ij for every feature j."""
+        problem, out = self.problem, np.zeros(self.problem.size)
+        if np.count_nonzero(alpha) > MANY * problem.n:
+            _core.linear_outputs(self._matrix, alpha, 0.0, np.ones(len(out)), NOTHING, 0, len(out), out, problem.threads)
+            return out
+        coef = alpha * problem.sign
+        _core.linear_sum_rows(problem.matrix, coef, out[: problem.d], problem.threads)
+        if problem.bias:
+            out[-1] = problem.bias * float(coef.sum())
         return out
 
     def _lower(self, alpha: FloatArray, sums: FloatArray, astray: float) -> float:
@@ -244,10 +251,11 @@ class OneNorm:
         count, near = len(support), max(1, int(np.count_nonzero(self.u > 0)))
         if not 0 < count <= DENSE:
             return np.inf
-        stored, copied = float(self._stored[support].sum()), 1 if self.problem.size <= 2 * count else COPIED
-        pairs = (stored * near / self.problem.n) ** 2 / near  # of entries of a sample, for samples of equal length
+        stored, share = float(self._stored[support].sum()), near / self.problem.n
+        pairs = (stored * share) ** 2 / near  # of entries of a sample, for samples of equal length
+        copied = 0.0 if self.problem.size <= 2 * count else COPIED * share * self.problem.stored
         # A matrix that no cache holds is read more slowly.
-        return PAIR * min(pairs, near * count * count / 32) + SWEPT * count * count * (1 + count / 1000) + copied * stored
+        return PAIR * min(pairs, near * count * count / 32) + SWEPT * count * count * (1 + count / 1000) + copied
 
     def _model_step(self, grad: FloatArray) -> bool:
         """Towards the minimum of the quadratic model at the present point; whether the model was good for all of the way."""
