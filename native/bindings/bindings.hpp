@@ -43,6 +43,7 @@ Array<T> to_numpy(const std::vector<T>& v) {
 void bind_matrix(nb::module_& m);
 void bind_budget(nb::module_& m);
 void bind_linear(nb::module_& m);
+void bind_one_norm(nb::module_& m);
 void bind_decomposition(nb::module_& m);
 void bind_kernels(nb::module_& m);
 void bind_divide(nb::module_& m);

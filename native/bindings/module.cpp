@@ -7,6 +7,7 @@ NB_MODULE(MAXMARGIN_MODULE, m) {
   bind_kernels(m);
   bind_decomposition(m);
   bind_linear(m);
+  bind_one_norm(m);
   bind_budget(m);
   bind_divide(m);
   bind_data(m);

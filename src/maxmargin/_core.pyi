@@ -430,11 +430,6 @@ def linear_gram(x: Matrix, rows: Annotated[NDArray[numpy.int64], dict(shape=(Non
     Upper triangle of gram += sum of weight * x x', x with the constant feature `bias` unless 0.
     """
 
-def linear_chosen_gram(x: Matrix, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: float, place: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], gram: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
-    """
-    The same for the features that have a place in gram, not -1; places ascend.
-    """
-
 def linear_product(x: Matrix, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: float, p: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], threads: int) -> None:
     """
     out = sum of weight * x <x, p> over the rows, x with the constant feature `bias` unless 0.
@@ -511,6 +506,16 @@ def reduced_problem(gram: Annotated[NDArray[numpy.float64], dict(shape=(None, No
     beta = argmax of C b'beta - C^2/2 beta'G beta, beta >= 0, sum <= 1, balance beta = 0, from a feasible beta; returns the intercepts. Cuts have the sizes given, the value that of level.
     """
 
+def descent_epoch(x: Matrix, active: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], count: int, sign: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], diag: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], norms: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: float, offset: float, above: float, below: float, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], seed: int) -> tuple[int, float, float, float, int]:
+    """
+    One epoch of dual coordinate descent over the samples active[:count], with one hinge each, or two; targets: empty for 1. (samples left, largest and smallest projected gradient, sum of |steps|, their number).
+    """
+
+def linear_chosen_gram(x: Matrix, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: float, place: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], gram: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """
+    Upper triangle of gram += sum of weight * x x' for the features that have a place in it, not -1; places ascend, that of the constant feature `bias` (unless 0) last.
+    """
+
 def one_norm_epoch(z: Matrix, features: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], count: int, fresh: bool, curve: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], penalty: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], most_bend: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], u: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], seed: int) -> tuple[int, float, int]:
     """
     One epoch of coordinate descent under the 1-norm over features[:count] (rows of z): shuffled if fresh, else those that rest at 0 leave. (features left, largest violation, entries read).
@@ -537,11 +542,6 @@ def linear_by_feature(x: Matrix, sign: Annotated[NDArray[numpy.float64], dict(sh
 def linear_by_feature(x: Matrix, sign: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], curve: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: float, value: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], index: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], squares: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
     """
     A CSR matrix by features: rows of sign_i * x_ij, the constant feature last unless 0, and their sums of curve * x^2.
-    """
-
-def descent_epoch(x: Matrix, active: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], count: int, sign: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], diag: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], norms: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: float, offset: float, above: float, below: float, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], seed: int) -> tuple[int, float, float, float, int]:
-    """
-    One epoch of dual coordinate descent over the samples active[:count], with one hinge each, or two; targets: empty for 1. (samples left, largest and smallest projected gradient, sum of |steps|, their number).
     """
 
 class MergeTable:

@@ -10,7 +10,7 @@ The intercept is the weight of a constant feature, penalised like the others or 
 intercept is free. alpha_i = 2·weight_i·max(0, 1 − m_i) at the present point, scaled by the best θ, closes the gap at the
 optimum. Rounding is allowed for as in `rounding`.
 
-One turn: all derivatives (a pass over X by features) and the bound; then either epochs of coordinate descent
+One turn: all derivatives (a pass over the samples that count) and the bound; then either epochs of coordinate descent
 (`native/linear/one_norm.hpp`) over a working set, the weights that are not 0 and the features that violate most, until they
 violate a third of what they did, extrapolated every few epochs (Bertrand & Massias, AISTATS 2021); or, once the epochs have
 cost as much as that would, a step to the minimum of the quadratic model at the present point (`quadratic_model.py`), as in
