@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -130,8 +130,10 @@ def noticed(change: Mutant, tests: list[str], runs: dict[str, records.Run]) -> s
             if time.time() > end:
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
+                _end_programs_of(child)
                 return SLOW
             time.sleep(0.05)
+        _end_programs_of(child)
         lines = said.read_text(errors="replace").strip().splitlines()
     if done[1] == 0:
         return ""
@@ -176,8 +178,15 @@ def forked(run: Callable[[], int]) -> int:
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
+        os.setpgid(0, 0)
         os._exit(run())
     return child
+
+
+def _end_programs_of(child: int) -> None:
+    """Those that a test left behind when it hung: ranks that wait for each other take whole cores."""
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
 
 
 def _pytest(folder: Path, said: Path, options: list[str], plugin: object) -> int:

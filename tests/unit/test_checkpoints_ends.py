@@ -103,6 +103,7 @@ def test_a_state_is_put_away_every_so_many_seconds_and_at_the_end(monkeypatch) -
     seen: list[tuple[int, bool]] = []
     monkeypatch.setattr(time, "perf_counter", tick)
     control = Control(checkpoints=Checkpoints(lambda state, done: seen.append((state, done)), 10.0))
-    run(Counting(100), control)
+    result = run(Counting(100), control)
+    assert result.timings["checkpoints"] == 0.25 * len(seen)  # a tick each
     assert seen[-1] == (100, True) and 3 <= len(seen) <= 20
     assert all(not done for _, done in seen[:-1]) and np.diff([made for made, _ in seen[:-1]]).min() > 1
