@@ -126,14 +126,13 @@ def noticed(change: Mutant, tests: list[str], runs: dict[str, records.Run]) -> s
         options = ["-x", f"--timeout={hang:.0f}", *{str(ROOT / name.split("::")[0]): 0 for name in tests}]
         child = forked(lambda: _pytest(folder, said, options, records.Chosen(tests)))
         end = time.time() + limit
-        while (done := os.waitpid(child, os.WNOHANG))[0] == 0:
-            if time.time() > end:
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                _end_programs_of(child)
-                return SLOW
-            time.sleep(0.05)
-        _end_programs_of(child)
+        with ending(child):
+            while (done := os.waitpid(child, os.WNOHANG))[0] == 0:
+                if time.time() > end:
+                    os.kill(child, signal.SIGKILL)
+                    os.waitpid(child, 0)
+                    return SLOW
+                time.sleep(0.05)
         lines = said.read_text(errors="replace").strip().splitlines()
     if done[1] == 0:
         return ""
@@ -154,7 +153,10 @@ def recorded(file: Path) -> dict[str, records.Run]:
             (folder / "runs").write_bytes(pickle.dumps(recorder.runs))
             return failed
 
-        if os.waitpid(forked(run), 0)[1] not in (0, pytest.ExitCode.NO_TESTS_COLLECTED << 8):
+        child = forked(run)
+        with ending(child):
+            code = os.waitpid(child, 0)[1]
+        if code not in (0, pytest.ExitCode.NO_TESTS_COLLECTED << 8):
             raise SystemExit(f"{file} fails without any change:\n{(folder / 'said').read_text()[-2000:]}")
         runs: dict[str, records.Run] = pickle.loads((folder / "runs").read_bytes())
         return runs
@@ -183,10 +185,14 @@ def forked(run: Callable[[], int]) -> int:
     return child
 
 
-def _end_programs_of(child: int) -> None:
-    """Those that a test left behind when it hung: ranks that wait for each other take whole cores."""
-    with suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)
+@contextmanager
+def ending(child: int) -> Iterator[None]:
+    """At the end nothing of it is left, nor of what it started: ranks of a test that hung would take whole cores."""
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
 
 
 def _pytest(folder: Path, said: Path, options: list[str], plugin: object) -> int:

@@ -50,3 +50,18 @@ def test_the_magnitude_of_a_given_matrix_is_that_of_its_rows(n) -> None:
     found, K = GivenValues(X, Kernel("precomputed"), chosen, np.float32, 1).magnitude, np.abs(X[np.ix_(chosen, chosen)])
     np.testing.assert_array_equal(found, np.sqrt(K.max(axis=1)))
     assert (np.outer(found, found) * (1 + 1e-6) >= K).all()
+
+
+@pytest.mark.parametrize("name", ["precomputed", "function"])
+def test_sums_and_tiles_of_given_values_are_those_of_numpy(name) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, N))
+    X += X.T
+    kernel = Kernel("precomputed") if name == "precomputed" else Kernel("callable", function=lambda a, b: a @ b.T)
+    chosen = rng.permutation(N)[:30]
+    K = X[np.ix_(chosen, chosen)] if name == "precomputed" else X[chosen] @ X[chosen].T
+    values = GivenValues(X, kernel, chosen, np.float64, 1)
+    some, others, coef = np.array([3, 0, 17]), np.array([1, 3, 20, 29]), rng.normal(size=4)
+    np.testing.assert_allclose(values.sum(some, others, coef), K[np.ix_(some, others)] @ coef, rtol=1e-12)
+    tile, at = values.tile(None, others)
+    np.testing.assert_allclose(tile[np.ix_(at, at)], K[np.ix_(others, others)], rtol=1e-12)

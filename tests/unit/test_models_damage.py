@@ -242,6 +242,7 @@ FORGED = [
     ("DCSVC", poke("support_cluster_", to=-1), "cluster"),
     ("DCSVC", poke("_committee", "router", "centers", "rows", to=10**6), "rows"),
     ("DCSVC", poke("_committee", "router", "centers", "end", to=10**6), "ends"),
+    ("DCSVC", poke("_committee", "router", "centers", "end", to=0), "ends"),
     ("DCSVC", poke("_committee", "router", "centers", "number", to=50), "numbers"),
     ("DCSVC", poke("_committee", "router", "centers", "number", to=-1), "children"),
 ]
