@@ -17,6 +17,7 @@ from sklearn.datasets import load_svmlight_file
 
 from maxmargin.data import Description, chunks, describe, load, save
 from maxmargin.data.files import _FORMATS
+from maxmargin.data.libsvm import cache_libsvm
 from maxmargin.data.options import Options
 
 TABLES = ["csv", "npy", "npz", "parquet", "arrow"]
@@ -321,3 +322,26 @@ def test_scikit_learn_reads_the_same(text, zero_based, n_features):
     x, y = load(io.BytesIO(data), zero_based=zero_based, n_features=n_features)
     assert_same(x, expected[0])
     assert equal_bits(y, expected[1])
+
+
+@settings(max_examples=60)
+@given(text=libsvm_texts(), zero_based=st.sampled_from(["auto", True, False]), more=st.sampled_from([None, 2 * 10**6]),
+       dtype=st.sampled_from([np.float32, np.float64]), block=st.integers(1, 40))
+def test_a_cache_is_what_load_gives_of_any_text(text, zero_based, more, dtype, block):
+    """Made, and found again; of a text without lines or entries, too. What cannot be read leaves no cache."""
+    options = {"zero_based": zero_based, "n_features": more, "dtype": dtype}
+    with tempfile.TemporaryDirectory() as folder, mock.patch("maxmargin.data.libsvm.BLOCK", block):
+        path = Path(folder) / "a.svm"
+        path.write_bytes(text.encode())
+        try:
+            wanted = load(path, **options)
+        except ValueError:
+            with pytest.raises(ValueError, match="zero_based"):
+                cache_libsvm(path, **options)
+            assert [entry.name for entry in Path(folder).iterdir()] == ["a.svm"]
+            return
+        for _ in range(2):
+            x, y = cache_libsvm(path, **options)
+            assert_same(x, wanted[0])
+            assert equal_bits(y, wanted[1]) and x.dtype == dtype
+            assert x.indices.dtype == x.indptr.dtype
