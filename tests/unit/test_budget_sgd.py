@@ -1,12 +1,14 @@
 """The core's steps against a plain NumPy implementation of the same algorithm, and its invariants."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from maxmargin.budget.maintenance import MAINTENANCE, MERGE_SEARCH
 from maxmargin.budget.merging import merge_table
-from maxmargin.budget.model import Options, decision_values, model_coefficients, refitted_state
+from maxmargin.budget.model import Options, averaged_state, decision_values, model_coefficients, refitted_state
 from maxmargin.budget.sgd import Batch, BudgetSolver
 from maxmargin.runtime import Control, Status, run
 
@@ -201,6 +203,28 @@ def test_a_refitted_state_is_the_refitted_model(outputs, averaging):
         np.testing.assert_array_equal(state["label"], coef[0] > 0)
     after = run(BudgetSolver(opts, [[Batch(x, np.arange(200), labels, np.ones(200))]], state), Control())
     assert np.isfinite(after.coef).all() and np.isfinite(after.counters["degradation"])
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("averaging", [True, False])
+def test_the_average_of_states_is_the_mean_of_their_functions_by_steps(outputs, averaging):
+    """Of their last iterates, or of their averages; all iterates of what comes out are that function, and it goes on."""
+    x, labels = blobs(180, classes=max(outputs, 2))
+    opts = Options(15, x.shape[1], outputs, 0.5, 10.0, 180, double=True, intercept=True, averaging=averaging)
+    parts, states, wanted = (np.arange(30), np.arange(30, 90), np.arange(90, 180)), [], 0.0
+    values = lambda s, average: decision_values(  # noqa: E731
+        x, np.arange(180), s["centres"], *model_coefficients(s, opts.lam, average), opts.gamma, 1
+    )
+    for part in parts:
+        states.append(run(BudgetSolver(opts, [[Batch(x, part, labels, np.ones(180))]]), Control()).state)
+        wanted = wanted + len(part) / 180 * values(states[-1], averaging)
+    mean = averaged_state(states, opts.lam, averaging)
+    assert mean["clock"][0] == 180 and len(mean["centres"]) == sum(len(state["centres"]) for state in states)
+    for average in (True, False):
+        np.testing.assert_allclose(values(mean, average), wanted, rtol=1e-9, atol=1e-9)
+    larger = replace(opts, budget=1000)
+    after = run(BudgetSolver(larger, [[Batch(x, np.arange(9), labels, np.ones(180))]], mean), Control())
+    assert after.state["clock"][0] == 189 and np.isfinite(after.coef).all()
 
 
 @pytest.mark.parametrize(
