@@ -165,8 +165,7 @@ class Level:
         alphas = [np.zeros(problem.qp.n_variables) for problem in self.problems]
         f = [np.zeros(problem.qp.n) for problem in self.problems]
         constant = self._only_class()
-        with_intercept = [len(problem.qp.targets) > 0 for problem in self.problems]
-        intercept = np.where(with_intercept, np.nan_to_num(constant), 0.0)  # overwritten by a QP's
+        intercept = np.nan_to_num(constant)  # overwritten by a QP's
         pieces = sorted(self.pieces, key=lambda piece: (piece.problem, piece.cluster))  # sums keep their bits
         for piece in pieces:
             p, result = piece.problem, piece.result
