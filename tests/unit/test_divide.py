@@ -112,17 +112,19 @@ def test_kernel_kmeans_can_be_stopped_between_its_passes():
     assert [next(passes) for _ in range(3)] == [None, None, None]
 
 
-def test_a_kernel_that_separates_everything_does_not_split_for_ever(monkeypatch):
+@pytest.mark.parametrize("limit", [0, 1, 2, 5])
+def test_a_kernel_that_separates_everything_does_not_split_for_ever(limit, monkeypatch):
+    """Each split takes a few points off the rest, which is as large as before: to the limit, and no further."""
     monkeypatch.setattr("maxmargin.divide.clustering._SMALL", 20)
+    monkeypatch.setattr("maxmargin.divide.clustering._DEPTH", limit)
     X = np.arange(3000.0)[:, None]
     alone = Kernel("callable", function=lambda a, b: (a == b.T).astype(float))
     source = KernelData(X, alone, np.arange(3000), np.float64, 1).source()
     part = drained(partition(source, source, np.arange(3000), 64, 2, np.random.default_rng(0), np.arange(3000)))
-    node, depth = part.centers, 0
-    while node.children:
-        node, depth = next(iter(node.children.values())), depth + 1
-    assert 0 < depth <= 10
+    depth = lambda node: max((1 + depth(child) for child in node.children.values()), default=0)  # noqa: E731
+    assert depth(part.centers) == limit
     np.testing.assert_array_equal(drained(part.centers.assign(np.arange(3000), nearest_in(source))), part.label)
+    assert np.bincount(part.label).min() >= 1 and part.label.max() == part.n_clusters - 1
 
 
 @pytest.mark.parametrize("kernel", [Kernel("rbf", 2.0), Kernel("laplacian", 2.0), Kernel("linear")])
