@@ -14,11 +14,22 @@ NAMED: list[tuple[str, str, str, str]] = [
     ("divide", "divide/level.py", "alpha if alpha is not None and alpha.any() else None", "None"),
     ("divide", "divide/level.py", "result.status is not Status.CONVERGED and not result.alpha.any()", "False"),
     ("divide", "divide/whole.py", "best_constant(q.qp) if bad else np.nan", "np.nan if bad else np.nan"),
+    # blocks of rows that nobody needs any more kept on their workers; splits that end too soon; all threads for nobody
+    ("divide", "divide/remote.py", "if b >= self._kept:", "if b > self._kept:"),
+    ("divide", "divide/clustering.py", "m, rng, depth - 1)", "m, rng, depth - 2)"),
+    ("divide", "divide/level.py", "int(np.count_nonzero(work > work.sum() / jobs)) if shared else 0", "0"),
+    # a step of the refit that is too long; a pass's accuracy
+    ("budget", "budget/newton.py", "float(move @ (problem.gram @ move)) / 2", "float(move @ (problem.gram @ move)) / 3"),
+    ("budget", "budget/sgd.py", 'seen["correct"] / weight', 'seen["correct"] * weight'),
     # "balanced" without the weights of the samples
     ("estimators", "estimators/_labelled.py", "np.bincount(code[counts], weights=weight[counts], minlength=len(classes))",
      "np.bincount(code[counts], minlength=len(classes)) * 1.0"),
     # a file that changed and kept its size
     ("data", "data/libsvm.py", '"size": found.st_size, "mtime_ns": found.st_mtime_ns', '"size": found.st_size'),
+    # a column outside of a sparse matrix among others; a column of a table that is a table; parts that do not add up
+    ("data", "data/arrays.py", "indices.max() < self.columns", "indices.min() < self.columns"),
+    ("data", "data/container.py", "not all(isinstance(name, str)", "not any(isinstance(name, str)"),
+    ("data", "data/description.py", "max(highs, default=None)", "min(highs, default=None)"),
     # cost alone: a solution is its own restoration; members of the working set by their age
     ("problem", "problem/formulations.py", "if abs(excess) <= ROUNDING * over.of(alpha):", "if excess == 0:"),
     ("decomposition", "decomposition/working_set.py", "+ np.minimum(self._turns[fill], 8191)", "+ 0 * self._turns[fill]"),
