@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 import maxmargin
 from maxmargin import DCSVC, SVC, SVR, BudgetSVC, LinearSVC
+from maxmargin.data import container
 from maxmargin.data.container import _spec
 from maxmargin.models import ModelFileError
 
@@ -171,6 +172,21 @@ def test_a_small_file_cannot_ask_for_much_memory(tmp_path) -> None:
         raw = put_together(text, parts)
         refused(raw, tmp_path)
         assert memory_of_refusal(raw, tmp_path) < 50 * len(raw) + 3 * MB
+
+
+def test_what_can_be_written_can_be_read(tmp_path, monkeypatch) -> None:
+    """Headers up to the limit and no longer, with it on both sides."""
+    monkeypatch.setattr(container, "MOST_HEADER", 256)
+    for length in range(150, 300):
+        header = {"a": "x" * length}
+        text = len(json.dumps({**header, "arrays": []}))
+        if text > 256:
+            with pytest.raises(ValueError, match="above 256: pickle it instead"):
+                container.write(tmp_path / "m", header, [])
+            continue
+        container.write(tmp_path / "m", header, [])
+        assert container.read(tmp_path / "m") == (container.VERSION, header, [])
+    assert text > 256
 
 
 def test_a_header_without_end_is_not_read(good, tmp_path) -> None:
