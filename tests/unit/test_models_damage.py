@@ -359,6 +359,33 @@ def test_values_that_are_none_of_their_type(good, tmp_path) -> None:
         refused(put_together(changed, arrays), tmp_path, "others than 0 and 1|beyond Unicode")
 
 
+@pytest.mark.parametrize(("kind", "raw"), [("|b1", b"\x02"), ("<U2", b"a\0\0\0\0\0\x11\0")], ids=["bool", "text"])
+@pytest.mark.parametrize("at", range(4))
+def test_values_are_looked_at_in_every_place_and_column(kind, raw, at, tmp_path) -> None:
+    """In an array of that type, and in any column of a table."""
+    fine = np.zeros(4, kind)
+    wrong = fine.copy()
+    wrong.view(np.uint8).reshape(4, -1)[at] = np.frombuffer(raw, np.uint8)
+    columns = [("x", "<f8"), ("y", "<i4"), ("z", "<f4")]
+    table = np.zeros(4, [*columns[:at], ("wrong", kind), *columns[at:]])
+    for column, refused in ((fine, False), (wrong, True)):
+        table = np.frombuffer(b"".join(_row(table[k : k + 1], "wrong", column[k : k + 1]) for k in range(4)), table.dtype)
+        for array in (column, column.reshape(2, 2), table):
+            if refused:
+                with pytest.raises(ModelFileError, match="truth values|beyond Unicode"):
+                    container._check_values(array, tmp_path)
+            else:
+                container._check_values(array, tmp_path)
+
+
+def _row(row: np.ndarray, name: str, value: np.ndarray) -> bytes:
+    """The bytes of a row of a table, with those of one value in their place: whatever they mean."""
+    offset = row.dtype.fields[name][1]
+    raw = bytearray(row.tobytes())
+    raw[offset : offset + value.nbytes] = value.tobytes()
+    return bytes(raw)
+
+
 def test_parameters_of_another_machine(good, tmp_path) -> None:
     header, parts = taken_apart(good["SVC"])
     header["params"]["epochs"] = 3
