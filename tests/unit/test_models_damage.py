@@ -372,7 +372,7 @@ def test_values_are_looked_at_in_every_place_and_column(kind, raw, at, tmp_path)
         table = np.frombuffer(b"".join(_row(table[k : k + 1], "wrong", column[k : k + 1]) for k in range(4)), table.dtype)
         for array in (column, column.reshape(2, 2), table):
             if refused:
-                with pytest.raises(ModelFileError, match="truth values|beyond Unicode"):
+                with pytest.raises(ModelFileError, match=r"truth values|beyond Unicode"):
                     container._check_values(array, tmp_path)
             else:
                 container._check_values(array, tmp_path)
