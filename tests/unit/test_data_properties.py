@@ -291,6 +291,26 @@ def test_numbers_are_written_short(value):
     assert float(text) == value and len(text) <= len(repr(value))
 
 
+@pytest.mark.parametrize("kind", ["?", "i1", "u2", "i8", "f2", "f4", "f8"])
+@pytest.mark.parametrize("format", [*FORMATS, "sparse npz", "sparse libsvm"])
+def test_samples_of_any_type_are_saved_with_their_values(format, kind):
+    """Single precision as single: 0.1 is written 0.1; all else as doubles, which hold it."""
+    x = (np.arange(12).reshape(4, 3) * (0.1 if kind[0] == "f" else 1)).astype(kind)
+    given = sp.csr_matrix(x) if format.startswith("sparse") else x
+    out = io.BytesIO()
+    format = format.removeprefix("sparse ")
+    save(out, given, np.arange(4, dtype=kind), format=format)
+    again, y = load(io.BytesIO(out.getvalue()), format=format)
+    again = again.toarray() if sp.issparse(again) else again
+    single = kind == "f4"
+    wanted = np.array([[float(f"{v:.6g}") for v in row] for row in x]) if single and format in ("libsvm", "csv") else x
+    np.testing.assert_array_equal(again, wanted.astype(np.float64))
+    np.testing.assert_array_equal(y, np.arange(4, dtype=kind))
+    if single:
+        again, _ = load(io.BytesIO(out.getvalue()), format=format, dtype=np.float32)
+        np.testing.assert_array_equal(again.toarray() if sp.issparse(again) else again, x)
+
+
 @st.composite
 def libsvm_texts(draw):
     """Files that keep to the format as scikit-learn knows it, in all their variety."""
