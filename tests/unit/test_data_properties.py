@@ -296,16 +296,18 @@ def test_numbers_are_written_short(value):
 def test_samples_of_any_type_are_saved_with_their_values(format, kind):
     """Single precision as single: 0.1 is written 0.1; all else as doubles, which hold it."""
     x = (np.arange(12).reshape(4, 3) * (0.1 if kind[0] == "f" else 1)).astype(kind)
+    if format.startswith("sparse") and kind == "f2":
+        pytest.skip("SciPy has no sparse matrices of half precision")
     given = sp.csr_matrix(x) if format.startswith("sparse") else x
     out = io.BytesIO()
     format = format.removeprefix("sparse ")
-    save(out, given, np.arange(4, dtype=kind), format=format)
+    save(out, given, np.arange(4).astype(kind), format=format)
     again, y = load(io.BytesIO(out.getvalue()), format=format)
     again = again.toarray() if sp.issparse(again) else again
     single = kind == "f4"
     wanted = np.array([[float(f"{v:.6g}") for v in row] for row in x]) if single and format in ("libsvm", "csv") else x
     np.testing.assert_array_equal(again, wanted.astype(np.float64))
-    np.testing.assert_array_equal(y, np.arange(4, dtype=kind))
+    np.testing.assert_array_equal(y, np.arange(4).astype(kind))
     if single:
         again, _ = load(io.BytesIO(out.getvalue()), format=format, dtype=np.float32)
         np.testing.assert_array_equal(again.toarray() if sp.issparse(again) else again, x)
