@@ -20,10 +20,6 @@ Loss loss_named(const std::string& name) {
   throw std::invalid_argument("loss must be 'hinge' or 'squared_hinge'");
 }
 
-void need(bool ok, const char* what) {
-  if (!ok) throw std::invalid_argument(what);
-}
-
 // Whether there is one hinge per sample, or two.
 bool of_samples(index_t hinges, index_t n) { return hinges == n || hinges == 2 * n; }
 

@@ -9,10 +9,6 @@ namespace {
 using namespace linear;
 using Doubles = In<double>;
 
-void need(bool ok, const char* what) {
-  if (!ok) throw std::invalid_argument(what);
-}
-
 void chosen_gram_step(const Matrix& x, In<index_t> which, Doubles weight, double bias, In<std::int32_t> place,
                       InOut2<double> gram, int threads) {
   const index_t features = cols(x) + (bias != 0 ? 1 : 0), size = index_t(gram.shape(0));

@@ -10,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <stdexcept>
 
 #include "base/matrix.hpp"
 
@@ -38,6 +39,10 @@ Array<T> to_numpy(const T* data, std::size_t size) {
 template <class T>
 Array<T> to_numpy(const std::vector<T>& v) {
   return to_numpy(v.data(), v.size());
+}
+
+inline void need(bool ok, const char* what) {
+  if (!ok) throw std::invalid_argument(what);
 }
 
 void bind_matrix(nb::module_& m);
