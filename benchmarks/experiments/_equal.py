@@ -14,13 +14,14 @@ Record = dict[str, Any]
 class EqualObjective(Experiment):
     """`ladders`: tolerances per solver. Every peer's run is compared with our quickest one that is not above it.
 
-    A process fits three times, and the best counts: of fits of some hundredths of a second a third is what a process meets
+    A process fits `number` times, and the best counts: of fits of some hundredths of a second a third is what a process meets
     for the first time. Runs at tolerances of `once` or less take seconds, and there the ratios are far from 1: one fit is
     enough.
     """
 
     ladders: dict[str, tuple[float, ...]] = {}
     once = 1e-4
+    number = 3
     repeat = 1
     goal = 0.0  # times a peer's speed, of the first peer named
     time_limit = 60.0
@@ -34,7 +35,7 @@ class EqualObjective(Experiment):
         known = self.chosen_solvers(options)
         return [
             Cell(name, solver, dataclasses.replace(problem, tol=tol), threads=1, label=f"tol={tol:g}",
-                 number=1 if tol <= self.once else 3)
+                 number=1 if tol <= self.once else self.number)
             for name in self.chosen_sets(options)
             for problem in self.problems(name, options)
             for solver in known

@@ -21,7 +21,7 @@ class LinearOneNorm(EqualObjective):
     title = "Linear machines under the 1-norm"
     baseline = OURS
     goal = 2.0
-    repeat = 7  # most of these fits take some hundredths of a second
+    number = 7  # most of these fits take some hundredths of a second
     sets = ("a9a", "w8a", "reuters", "news20_binary")
     solvers = (OURS, LIBLINEAR, SKLEARN)
     ladders = {
