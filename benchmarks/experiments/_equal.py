@@ -14,9 +14,9 @@ Record = dict[str, Any]
 class EqualObjective(Experiment):
     """`ladders`: tolerances per solver. Every peer's run is compared with our quickest one that is not above it.
 
-    A process fits `number` times, and the best counts: of fits of some hundredths of a second a third is what a process meets
-    for the first time. Runs at tolerances of `once` or less take seconds, and there the ratios are far from 1: one fit is
-    enough.
+    A process fits `number` times, and the best counts: of fits of some hundredths of a second a third is what a process
+    meets for the first time. Runs at tolerances of `once` or less take seconds, and there the ratios are far from 1: one
+    fit is enough.
     """
 
     ladders: dict[str, tuple[float, ...]] = {}
