@@ -278,6 +278,8 @@ def score(record: Record) -> str:
 
 def between(values: list[float]) -> str:
     """Such as "1.2 to 1.7"; one number where both ends are the same."""
+    if not values:
+        return "(not measured yet)"
     low, high = f"{min(values):.2g}", f"{max(values):.2g}"
     return low if low == high else f"{low} to {high}"
 

@@ -119,6 +119,8 @@ class Exact(Experiment):
 
     def text_share(self, run: dict[str, Any], dataset: str, phase: str) -> str:
         """The part of our fit that a phase took, such as "55 %"."""
+        if not any(ours["dataset"] == dataset for ours, _ in comparisons(self, run)):
+            return "(not measured yet)"
         ours = self._ours(run, dataset)["extra"]
         return f"{100 * ours[f'time_{phase}'] / ours['time_total']:.0f} %"
 
