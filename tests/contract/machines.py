@@ -15,6 +15,7 @@ import scipy.sparse as sp
 import maxmargin
 from maxmargin import certify_fit
 from maxmargin.estimators._kernel import KernelMachine
+from maxmargin.runtime import Deadline
 
 FloatArray = np.ndarray
 
@@ -174,3 +175,17 @@ def equally_good(one: Any, other: Any, X: Any) -> None:
     a, b = decisions(one, X), decisions(other, X)
     if a.ndim == 1:  # sums of votes jump
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-2 * np.abs(a).max())
+
+
+def time_is_up(monkeypatch: Any, looks: int) -> list[bool]:
+    """After so many looks at a clock that has an end; an entry for each look that is made."""
+    made: list[bool] = []
+
+    def passed(self: Deadline, margin: float = 0.0) -> bool:
+        if self.end is None:
+            return False
+        made.append(len(made) >= looks)
+        return made[-1]
+
+    monkeypatch.setattr(Deadline, "passed", passed)
+    return made

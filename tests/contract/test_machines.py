@@ -14,11 +14,10 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin.runtime import Deadline
 from maxmargin.selection import EdgeWarning
 
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import CASES, SEARCHES, Case, data, decisions, equally_good, judged, last_row_is_the_model
+from machines import CASES, SEARCHES, Case, data, decisions, equally_good, judged, last_row_is_the_model, time_is_up
 
 every = pytest.mark.parametrize("case", CASES, ids=str)
 with_searches = pytest.mark.parametrize("case", CASES + SEARCHES, ids=str)  # what only these promise: test_searches.py
@@ -79,16 +78,9 @@ def test_a_fit_stopped_by_a_callback_says_the_truth(case: Case, turns: int) -> N
 def test_a_fit_stopped_by_the_clock_says_the_truth(case: Case, looks: int, monkeypatch) -> None:
     """At many moments: time is up at the n-th look at the clock."""
     X, y = data(case.task)
-    count = 0
-
-    def passed(self: Deadline, margin: float = 0.0) -> bool:
-        nonlocal count
-        count += self.end is not None
-        return self.end is not None and count > looks
-
-    monkeypatch.setattr(Deadline, "passed", passed)
+    made = time_is_up(monkeypatch, looks)
     model = fit(case.build(**case.slow, max_time=3600.0), X, y)
-    assert model.status_ == "max_time" or count <= looks or model.status_ in ("converged", "completed", "early")
+    assert model.status_ == "max_time" or len(made) <= looks or model.status_ in ("converged", "completed", "early")
     judged(model, X, y)
     last_row_is_the_model(model)
     assert np.isfinite(decisions(model, X)).all()

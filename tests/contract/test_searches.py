@@ -15,11 +15,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from maxmargin import certify_fit
-from maxmargin.runtime import Deadline
 from maxmargin.selection import EdgeWarning
 
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import SEARCHES, Case, data, decisions, equally_good, judged, last_row_is_the_model
+from machines import SEARCHES, Case, data, decisions, equally_good, judged, last_row_is_the_model, time_is_up
 
 every = pytest.mark.parametrize("case", SEARCHES, ids=str)
 whole = pytest.mark.parametrize("case", [c for c in SEARCHES if not c.rough], ids=str)  # not in clusters
@@ -107,16 +106,9 @@ def test_a_stopped_search_returns_a_machine_and_says_the_truth(case: Case, turns
 @pytest.mark.parametrize("looks", [0, 1, 4, 20])
 def test_a_search_whose_time_is_up_says_the_truth(case: Case, looks: int, monkeypatch: Any) -> None:
     X, y = data(case.task)
-    count = 0
-
-    def passed(self: Deadline, margin: float = 0.0) -> bool:
-        nonlocal count
-        count += self.end is not None
-        return self.end is not None and count > looks
-
-    monkeypatch.setattr(Deadline, "passed", passed)
+    made = time_is_up(monkeypatch, looks)
     model = fit(case.build(**case.slow, max_time=3600.0), X, y)
-    assert model.search_status_ == "max_time" or count <= looks or model.search_status_ == "converged"
+    assert model.search_status_ == "max_time" or len(made) <= looks or model.search_status_ == "converged"
     told_truly(model, X, y)
 
 

@@ -351,9 +351,11 @@ class _Group:
         problem, engine = self.problems[p], self.engine
         machine = self.machines[problem.cell]
         tol = machine.tol if engine.matrices.fits else float(family.tol[p])
-        judged = engine.judge(machine, problem, family.solution(p), converged, tol)
+        solution = family.solution(p)
+        judged = engine.judge(machine, problem, solution, converged, tol)
         if problem.fold < 0 and not engine.matrices.fits:
-            judged = replace(judged, **dict(zip(("f", "path", "dtype"), (family.solution(p)[1], *family.precision(p)))))
+            path, dtype = family.precision(p)
+            judged = replace(judged, f=solution[1], path=path, dtype=dtype)
         key = problem.cell, problem.fold
         parts = engine.found.setdefault(key, [])
         parts.append(judged)
