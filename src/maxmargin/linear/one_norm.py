@@ -284,24 +284,23 @@ class OneNorm:
 
     def _line(self, old: FloatArray, step: FloatArray, q: FloatArray, cost: FloatArray) -> float:
         """The part of a step to take: all of it, or what is best on the way."""
+        counts = (self.u > 0) | (self.u > q)  # samples with a loss somewhere on the way
+        u, q, curve = self.u[counts], q[counts], self._curve[counts]
 
         def value(part: float) -> float:
-            short = np.maximum(self.u - part * q, 0.0)
-            return float(cost @ np.abs(old + part * step)) + 0.5 * float(self._curve @ (short * short))
+            short = np.maximum(u - part * q, 0.0)
+            return float(cost @ np.abs(old + part * step)) + 0.5 * float(curve @ (short * short))
 
         def slope(part: float) -> float:
-            short = np.maximum(self.u - part * q, 0.0)
-            return float((cost * np.sign(old + part * step)) @ step) - float((self._curve * short) @ q)
+            short = np.maximum(u - part * q, 0.0)
+            return float((cost * np.sign(old + part * step)) @ step) - float((curve * short) @ q)
 
-        start = value(0.0)
-        if slope(1.0) <= 0 and value(1.0) < start:
-            return 1.0
-        low, high = 0.0, 1.0
+        start, low, high = value(0.0), 0.0, 1.0
+        if slope(1 - 0.5**HALVINGS) < 0:  # the best is at the end, or so close to it that no halving would tell
+            return 1.0 if value(1.0) < start else 0.0
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if slope(middle) < 0 else (low, middle)
-        if high == 1.0:
-            return 1.0 if value(1.0) < start else 0.0
         return low if low > 0 and value(low) < start else 0.0
 
 

@@ -51,11 +51,8 @@ class QuadraticModel:
     def outputs(self, step: FloatArray) -> FloatArray:
         """By how much a step of the features changes the margins."""
         problem, out = self._problem, np.zeros(self._problem.n)
-        if len(self.features) == problem.size:
-            problem.fill(step, 0, problem.n, out, shifted=False)
-        else:
-            moved = np.flatnonzero(step)
-            _core.linear_add_rows(self._by_feature, self.features[moved], step[moved], out, problem.threads)
+        moved = np.flatnonzero(step)
+        _core.linear_add_rows(self._by_feature, self.features[moved], step[moved], out, problem.threads)
         return out
 
     def _move(self, near: NDArray[np.bool_]) -> None:
