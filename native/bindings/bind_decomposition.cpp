@@ -274,7 +274,8 @@ std::tuple<index_t, double> inner_smo(In2<T> tile, InOut<double> beta, In<double
     throw std::invalid_argument("inner_smo: pad the tile's rows to a multiple of 16");
   nb::gil_scoped_release release;
   TileRows<T> rows{tile.data(), ld};
-  InnerSmo<T> smo(rows, q, beta.data(), lo.data(), hi.data(), score.data(), group.data(), groups);
+  FreeStep all;
+  InnerSmo<T> smo(rows, q, beta.data(), lo.data(), hi.data(), score.data(), group.data(), groups, all);
   const SmoReport r = smo.run(tol, max_steps);
   return {r.steps, r.violation};
 }

@@ -141,6 +141,7 @@ class Family {
       f_ = &state_.f[state_.at[p]];
       range_ = &state_.range[4 * p];
       idle_ = stale_ = 0;
+      all_.reset();
       least_ = kInf;
       set_.clear();
       float_.clear(variables_, SetChoice::kLargest);
@@ -278,7 +279,8 @@ class Family {
     void inner(Rows& rows, double tol) {
       read();
       const index_t q = index_t(set_.size());
-      InnerSmo<T, Rows> smo(rows, q, b_.data(), l_.data(), h_.data(), s_.data(), g_.data(), state_.groups);
+      InnerSmo<T, Rows> smo(rows, q, b_.data(), l_.data(), h_.data(), s_.data(), g_.data(), state_.groups,
+                            all_);
       family_.steps_[problem_] += smo.run(tol, 200 * q).steps;
     }
 
@@ -406,6 +408,7 @@ class Family {
     std::vector<double> score_, b_, l_, h_, s_, before_, weight_, everyone_;
     std::vector<std::int8_t> g_;
     SetChoice choice_;
+    FreeStep all_;
     std::vector<index_t> set_;
     KeptTile<float> float_;
     KeptTile<double> double_;

@@ -10,12 +10,16 @@
 // Cost: two passes of q elements per step, each one fused loop over vectors. Curvatures are kept above a small part of the
 // diagonal (kTau), so duplicate rows (curvature 0) take a long step to a bound instead of dividing by zero; without a
 // diagonal (a kernel of zeros) the step is to the bound. Ends early when a step no longer moves a variable.
+//
+// Where bounds are wide (a large C) it is the free variables that take the steps, each a little of a long way. Once steps have
+// cost as much as that would, all of them move at once (free_step.hpp).
 #pragma once
 #include <algorithm>
 #include <vector>
 
 #include "base/matrix.hpp"
 #include "base/simd.hpp"
+#include "decomposition/free_step.hpp"
 
 namespace maxmargin {
 
@@ -50,10 +54,12 @@ struct TileRows {
 template <class T, class Rows = TileRows<T>>
 class InnerSmo {
  public:
-  // Rows are at least q long, rounded up to whole vectors; what lies past column q is finite. score, beta: in and out.
+  // Rows are at least q long, rounded up to whole vectors; what lies past column q is finite. score, beta: in and out. `all`
+  // knows what has been spent on the same problem before.
   InnerSmo(Rows& rows, index_t q, double* beta, const double* lo, const double* hi, double* score, const std::int8_t* group,
-           int groups)
-      : rows_(rows), q_(q), width_((q + L - 1) / L * L), beta_(beta), lo_(lo), hi_(hi), score_out_(score), groups_(groups) {
+           int groups, FreeStep& all)
+      : rows_(rows), q_(q), width_((q + L - 1) / L * L), beta_(beta), lo_(lo), hi_(hi), score_out_(score), groups_(groups),
+        all_(all) {
     score_.assign(width_, T(0));
     diagonal_.assign(width_, T(1));
     floor_.assign(width_, kTau);
@@ -133,6 +139,10 @@ class InnerSmo {
           set = g;
         }
       if (!(violation > tol) || step >= max_steps) return {step, std::max(violation, 0.0)};
+      if (due() && move_free()) {
+        e = moved<sets>(T(0), floor_.data(), floor_.data());
+        continue;
+      }
       const index_t i = e.top[set].at;
       const T* ki = row(i);
       const index_t j = partner(i, ki, set);
@@ -226,6 +236,11 @@ class InnerSmo {
       }
       const double violation = -double(smallest(-worst));
       if (!(violation > tol) || step >= max_steps) return {step, violation};
+      if (due() && move_free()) {
+        last = {};
+        ki = kj = score_.data();
+        continue;
+      }
       const index_t i = reduce(best, at).at;
       ki = row(i);
       const index_t j = companion(i, ki);
@@ -300,6 +315,60 @@ class InnerSmo {
     return gain(first) >= gain(second) ? first : second;
   }
 
+  // ---- all free variables at once ------------------------------------------------------------------------------------
+
+  static constexpr double kRidge = sizeof(T) == 4 ? 1e-6 : 1e-12;  // of the diagonal: what rounding of the rows may take
+
+  // Whether the free variables, listed, should move now.
+  bool due() {
+    if (!all_.spend()) return false;
+    free_.clear();
+    for (index_t v = 0; v < q_; ++v)
+      if (lo_[v] < beta_[v] && beta_[v] < hi_[v]) free_.push_back(v);
+    return all_.due(index_t(free_.size()), q_, sizeof(T));
+  }
+
+  // Whether that gained anything.
+  bool move_free() {
+    const index_t count = index_t(free_.size());
+    all_.begin(count);
+    std::vector<double> s(count), down(count), up(count), d, change(width_, 0.0);
+    std::vector<std::int8_t> group(count);
+    double largest = 0;
+    for (index_t a = 0; a < count; ++a) {
+      const index_t v = free_[a];
+      const T* from = row(v);
+      for (index_t b = 0; b <= a; ++b) all_.row(a)[b] = double(from[free_[b]]);
+      largest = std::max(largest, std::abs(double(diagonal_[v])));
+      s[a] = double(score_[v]);
+      down[a] = lo_[v] - beta_[v];
+      up[a] = hi_[v] - beta_[v];
+      group[a] = group_[v];
+    }
+    if (!all_.factor(kRidge * largest)) {
+      all_.give_up();
+      return false;
+    }
+    all_.solve(s.data(), group.data(), groups_, down, up, d);
+    for (index_t a = 0; a < count; ++a) {
+      if (d[a] == 0) continue;
+      const T* k = row(free_[a]);
+      for (index_t v = 0; v < width_; ++v) change[v] += d[a] * double(k[v]);
+    }
+    double slope = 0, bend = 0;
+    for (index_t a = 0; a < count; ++a) slope += s[a] * d[a], bend += change[free_[a]] * d[a];
+    const double part = slope >= bend ? 1.0 : slope / bend;  // of the way: the best for K as it is, without a ridge
+    if (!(slope > 0 && part > 0 && slope < std::numeric_limits<double>::infinity())) return false;
+    for (index_t a = 0; a < count; ++a) {
+      const index_t v = free_[a];
+      const double moved = std::clamp(beta_[v] + part * d[a], lo_[v], hi_[v]);
+      beta_[v] = part < 1 ? moved : up[a] == 0 ? hi_[v] : down[a] == 0 ? lo_[v] : moved;
+      flag(v);
+    }
+    for (index_t v = 0; v < width_; ++v) score_[v] -= T(part * change[v]);
+    return true;
+  }
+
   Rows& rows_;
   index_t q_, width_;  // variables, and the length of a row in whole vectors
   double* beta_;
@@ -309,6 +378,8 @@ class InnerSmo {
   std::vector<T> score_, diagonal_, floor_;
   std::vector<std::vector<T>> up_, low_;
   std::vector<std::int8_t> group_;
+  std::vector<index_t> free_;
+  FreeStep& all_;
 };
 
 }  // namespace maxmargin

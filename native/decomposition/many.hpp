@@ -166,6 +166,7 @@ class Many {
       if (problem_ < 0) return false;
       ManyState& s = many_.state_;
       many_.progress_[problem_] = Progress::running;
+      all_.reset();
       rows_.begin(s.first[problem_], s.second[problem_], many_.shared_);
       const index_t width = rows_.width();
       for (auto* a : {&center_, &lo_, &hi_, &beta_, &f_, &score_}) a->assign(width, 0.0);
@@ -213,7 +214,7 @@ class Many {
       active_ = place_;
       window_.open();
       smo_ = std::make_unique<Smo>(window_, rows_.width(), beta_.data(), lo_.data(), hi_.data(), score_.data(), group_.data(),
-                                   many_.state_.groups);
+                                   many_.state_.groups, all_);
       whole_ = true;
       until_look_ = kLook;
     }
@@ -267,7 +268,7 @@ class Many {
       some_.take(active_, beta_, lo_, hi_, score_, group_);
       window_.open(active_);
       smo_ = std::make_unique<Smo>(window_, index_t(active_.size()), some_.beta.data(), some_.lo.data(), some_.hi.data(),
-                                   some_.score.data(), some_.group.data(), groups);
+                                   some_.score.data(), some_.group.data(), groups, all_);
       whole_ = false;
     }
 
@@ -342,6 +343,7 @@ class Many {
     double last_ = std::numeric_limits<double>::infinity();
     PairRows<T> rows_;
     WindowRows<T> window_;
+    FreeStep all_;
     std::unique_ptr<Smo> smo_;
     Some some_;                      // what smo_ works on, unless that is the whole problem
     bool whole_ = true;

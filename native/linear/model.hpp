@@ -46,6 +46,8 @@ inline void mirror(double* H, index_t size) {
         for (index_t j = std::max(b, i + 1); j < std::min(size, b + block); ++j) H[j * size + i] = H[i * size + j];
 }
 
+constexpr index_t kFronts = 2048;  // features whose next entries the second cache holds
+
 // sign_i x_ij as rows by feature, the constant feature `bias` last unless 0, and Σ_i curve_i x_ij² of every feature.
 template <class T, class I>
 void by_feature(const Matrix& matrix, const double* sign, const double* curve, double bias, T* value, I* index, I* start,
@@ -58,16 +60,24 @@ void by_feature(const Matrix& matrix, const double* sign, const double* curve, d
           for (auto k = x.indptr[0]; k < x.indptr[x.rows]; ++k) ++start[x.indices[k] + 1];
           for (index_t j = 0; j < x.cols; ++j) start[j + 1] += start[j];
           std::vector<I> next(start, start + x.cols);
-          constexpr index_t ahead = 32;  // entries: about the time that memory takes
-          const auto last = x.indptr[x.rows] - 1;
-          for (index_t i = 0; i < x.rows; ++i)
-            for (auto k = x.indptr[i]; k < x.indptr[i + 1]; ++k) {
-              const I soon = next[x.indices[std::min<index_t>(k + ahead, last)]], at = next[x.indices[k]]++;
-              __builtin_prefetch(index + soon, 1);
-              __builtin_prefetch(value + soon, 1);
-              index[at] = I(i);
-              value[at] = T(sign[i] * double(x.data[k]));
-            }
+          const auto put = [&](index_t i, auto k, I at) {
+            index[at] = I(i);
+            value[at] = T(sign[i] * double(x.data[k]));
+          };
+          if (x.cols <= kFronts) {
+            for (index_t i = 0; i < x.rows; ++i)
+              for (auto k = x.indptr[i]; k < x.indptr[i + 1]; ++k) put(i, k, next[x.indices[k]]++);
+          } else {
+            constexpr index_t ahead = 32;  // entries: about the time that memory takes
+            const auto last = x.indptr[x.rows] - 1;
+            for (index_t i = 0; i < x.rows; ++i)
+              for (auto k = x.indptr[i]; k < x.indptr[i + 1]; ++k) {
+                const I soon = next[x.indices[std::min<index_t>(k + ahead, last)]];
+                __builtin_prefetch(index + soon, 1);
+                __builtin_prefetch(value + soon, 1);
+                put(i, k, next[x.indices[k]]++);
+              }
+          }
           if (bias != 0) {
             start[size] = start[x.cols] + I(x.rows);
             for (index_t i = 0; i < x.rows; ++i) {

@@ -240,6 +240,6 @@ def test_a_point_that_was_mended_is_proven_where_that_cannot_have_moved_its_cond
     engine, machine = SimpleNamespace(matrices=matrices), SVC(gamma=1.0, tol=1e-3)
     allowed = 1e-9 / (2 * magnitude**2)
     for moved, proven in ((0.0, True), (0.999 * allowed, True), (1.001 * allowed, False)):
-        assert KernelFolds._sure(engine, machine, np.ones(5), moved) is proven
+        assert KernelFolds._sure(engine, machine, 0.0, moved) is proven
     matrices.fits = False  # its runs judge by f as they left it
-    assert KernelFolds._sure(engine, machine, np.ones(5), 0.0) and not KernelFolds._sure(engine, machine, np.ones(5), 1e-99)
+    assert KernelFolds._sure(engine, machine, 0.0, 0.0) and not KernelFolds._sure(engine, machine, 0.0, 1e-99)

@@ -136,16 +136,16 @@ def test_a_limit_on_turns_is_one_for_each_pair(limit, monkeypatch) -> None:
     X, y = make_classification(300, 20, n_informative=8, n_classes=3, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = SVC(kernel="linear", C=1e3, max_iter=limit, tol=1e-9).fit(X, y)
+        model = SVC(kernel="linear", C=1e3, max_iter=limit, tol=1e-7).fit(X, y)
     assert (model.n_iter_ <= limit).all()
     certificate = certify_fit(model, X, y)
     assert certificate.primal == pytest.approx(model.objective_, rel=1e-6)
-    assert (model.status_ == "converged") == (certificate.violation <= 1e-9)
+    assert (model.status_ == "converged") == (certificate.violation <= 1e-7)
 
 
 def test_time_is_shared_and_what_was_not_reached_has_a_rough_model(monkeypatch) -> None:
     """C so large that no pair ends in the time: all of them have moved, and the certificate of each is true."""
-    X, y = make_classification(600, 20, n_informative=10, n_classes=4, class_sep=0.1, random_state=0)
+    X, y = make_classification(2400, 20, n_informative=10, n_classes=4, class_sep=0.1, random_state=0)
     with pytest.warns(ConvergenceWarning, match="max_time"):
         model = SVC(kernel="linear", C=1e6, max_time=0.3, tol=1e-9, n_jobs=2).fit(X, y)
     assert model.status_ == "max_time" and model.dual_coef_.any(axis=0).all()

@@ -168,7 +168,9 @@ class KernelFolds:
             gap = float(point.gap(multipliers)[0])
             dual = float(qp.center @ beta - 0.5 * coef @ f)
             violation = float(violations(len(qp.targets), point.extremes())[0])
-            good = violation <= tol and self._sure(machine, coef, moved) and not point.missed()[0]
+            error = self._error(machine, coef)
+            good = violation <= tol and self._sure(machine, error, moved) and not point.missed()[0]
+            doubt = 2 * error * float(np.abs(coef).sum())  # of ½ βᵀKβ, and of the losses, whose samples have all of their β
         values = np.empty(0)
         if problem.fold >= 0:
             everywhere = np.full(samples.n, np.nan)
@@ -179,14 +181,20 @@ class KernelFolds:
             scale = found.scale if found else 1.0
             values = (but_for_rounding(everywhere[side.test], f) + intercept_and_r(multipliers[0])[0]) / scale
         proven = converged and good and bool(np.isfinite([gap, dual]).all())
-        return Judged(problem, proven, dual + gap, gap, point.alpha, values)
+        return Judged(problem, proven, dual + gap + doubt, gap + 2 * doubt, point.alpha, values)
 
-    def _sure(self, machine: Any, coef: FloatArray, moved: float) -> bool:
-        """Whether kernel values are fine enough to tell; a chain's runs have told so themselves, of β as they left it."""
+    def _error(self, machine: Any, coef: FloatArray) -> float:
+        """Of f, by kernel values in fixed point; a chain's runs have values of their own, and have judged them."""
+        if not self.matrices.fits:
+            return 0.0
+        m = self.matrices.magnitude(machine.gamma)
+        return self.matrices.noise(machine.gamma) * m * m * float(np.sqrt(np.square(coef).sum()))
+
+    def _sure(self, machine: Any, error: float, moved: float) -> bool:
+        """Whether kernel values are fine enough to tell; of a chain's runs, of β as they left it."""
         if not self.matrices.fits:
             return moved == 0
         m = self.matrices.magnitude(machine.gamma)
-        error = self.matrices.noise(machine.gamma) * m * m * float(np.sqrt(np.square(coef).sum()))
         return bool(cancels(error, machine.tol)) and 2 * m * m * moved <= 1e-6 * machine.tol
 
     # ---- scores ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,256 @@
+// A step on all free variables of an inner QP at once: what takes SMO, two variables at a time, very many steps.
+//
+//   minimise ½ dᵀKd − sᵀd over the free variables,     Σ_{v in group} d_v = 0,     down ≤ d ≤ up
+//
+// From d = 0 straight to the minimum under the equalities; where a bound is nearer, to that bound, which from then on is one
+// equality more, d_v fixed, and on to the minimum that is left (a primal active set method; bounds are never let go: SMO
+// does that afterwards). K is factored once. With C the columns of the equalities and a = K⁻¹s, the way to the minimum is
+// a − K⁻¹C μ with (Cᵀ K⁻¹ C) μ = Cᵀ a, and after the part t of a way d, a becomes a − t d: a bound that is hit costs one
+// solution with the factor.
+//
+// K + ridge in its place: near-singular matrices are the rule. The caller judges the step by K itself.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "base/matrix.hpp"
+#include "base/simd.hpp"
+
+namespace maxmargin {
+
+class FreeStep {
+ public:
+  // For a problem that begins.
+  void reset() {
+    spent_ = 0;
+    price_ = kSeldom;
+    patience_ = 1;
+  }
+  // A step of SMO was taken; whether a look at the price of this one is due.
+  bool spend() { return ++spent_ >= price_; }
+  // Whether steps of SMO over q variables since the last one have cost what this one would, of `count` free ones. (`vector`:
+  // bytes of a score. Cycles, as measured.)
+  bool due(index_t count, index_t q, std::size_t vector) {
+    const double m = double(count), step = double(vector) / 8 * double(q) + 100;
+    price_ = patience_ * std::max(kSeldom, index_t(m * (m * m / 15 + 3 * m + 0.5 * double(q)) / step));
+    if (spent_ < price_) return false;
+    spent_ = 0;
+    return kFewest <= count && count <= kMost;
+  }
+
+  // Rows of the lower triangle of K of `size` variables, for the caller to fill.
+  void begin(index_t size) {
+    size_ = size;
+    ld_ = (size + kWidth - 1) / kWidth * kWidth;
+    if (factor_.size() < std::size_t(size_ * ld_)) factor_.resize(std::size_t(size_ * ld_));
+  }
+  double* row(index_t i) { return factor_.data() + i * ld_; }
+
+  // Cholesky's factor of K + ridge in the place of K; false if it has none.
+  bool factor(double ridge) {
+    for (index_t i = 0; i < size_; ++i) row(i)[i] += ridge;
+    for (index_t panel = 0; panel < size_; panel += kPanel) {
+      const index_t end = std::min(size_, panel + kPanel);
+      for (index_t j = 0; j + 2 <= panel; j += 2)
+        for (index_t i = panel; i < end; i += 4) two_columns(i, std::min<index_t>(4, end - i), j);
+      for (index_t j = panel; j < end; ++j) {
+        double* own = row(j);
+        const double pivot = own[j] - dot(own, own, j);
+        if (!(pivot > 0.5 * ridge)) return false;
+        own[j] = std::sqrt(pivot);
+        for (index_t i = j + 1; i < end; ++i) row(i)[j] = (row(i)[j] - dot(row(i), own, j)) / own[j];
+      }
+    }
+    return true;
+  }
+
+  // d; of `down` and `up` what is left, 0 for a variable that ends at its bound.
+  void solve(const double* s, const std::int8_t* group, int groups, std::vector<double>& down, std::vector<double>& up,
+             std::vector<double>& d) {
+    patience_ = walk(s, group, groups, down, up, d) ? 1 : std::min(2 * patience_, kPatience);
+    for (int g = 0; g < groups; ++g) {  // what rounding has left of each group's sum, from those that end at no bound
+      const auto own = [&](index_t v) { return groups == 1 || group[v] == g; };
+      const auto inside = [&](index_t v) { return own(v) && down[v] != 0 && up[v] != 0; };
+      double sum = 0, count = 0;
+      for (index_t v = 0; v < size_; ++v) sum += own(v) ? d[v] : 0.0, count += inside(v);
+      for (index_t v = 0; v < size_; ++v)
+        if (inside(v)) d[v] -= sum / count;
+    }
+  }
+  // A matrix without a factor: the next step later.
+  void give_up() { patience_ = std::min(2 * patience_, kPatience); }
+
+ private:
+  static constexpr index_t kFewest = 16, kMost = 2048;  // free variables of a step; its matrix: 32 MB
+  static constexpr index_t kSeldom = 300;               // steps of SMO between two, at least
+  static constexpr int kPatience = 64;
+  static constexpr index_t kHits = 64;  // bounds that one step may run into
+  static constexpr int kWidth = kLanes<double>;
+  static constexpr index_t kPanel = 32;  // rows: they and two more stay in the caches
+
+  // Whether the minimum was reached.
+  bool walk(const double* s, const std::int8_t* group, int groups, std::vector<double>& down, std::vector<double>& up,
+            std::vector<double>& d) {
+    const auto own = [&](index_t r, index_t v) { return groups == 1 || group[v] == r; };  // whether v is in equality r < groups
+    d.assign(size_, 0.0);
+    way_.assign(s, s + size_);
+    solve_factor(way_.data());
+    columns_.clear();
+    fixed_.clear();
+    for (int g = 0; g < groups; ++g) {
+      std::vector<double> column(size_);
+      bool any = false;
+      for (index_t v = 0; v < size_; ++v) any |= (column[v] = own(g, v)) != 0;
+      if (!any) column.clear();
+      else solve_factor(column.data());
+      columns_.push_back(std::move(column));
+      fixed_.push_back(-1);
+    }
+    std::vector<double> left(size_);
+    for (;;) {
+      const index_t count = index_t(columns_.size());
+      // Cᵀ of a vector, by equality.
+      const auto along = [&](index_t r, const double* x) {
+        if (fixed_[r] >= 0) return x[fixed_[r]];
+        double sum = 0;
+        for (index_t v = 0; v < size_; ++v) sum += own(r, v) ? x[v] : 0.0;
+        return sum;
+      };
+      schur_.assign(std::size_t(count * count), 0.0);
+      mu_.assign(count, 0.0);
+      for (index_t r = 0; r < count; ++r) {
+        if (columns_[r].empty()) {
+          schur_[r * count + r] = 1;
+          continue;
+        }
+        mu_[r] = along(r, way_.data());
+        for (index_t c = 0; c <= r; ++c)
+          if (!columns_[c].empty()) schur_[r * count + c] = along(r, columns_[c].data());
+      }
+      if (!solve_small(count)) return false;
+      left = way_;
+      for (index_t r = 0; r < count; ++r)
+        for (index_t v = 0; v < index_t(columns_[r].size()); ++v) left[v] -= mu_[r] * columns_[r][v];
+      double part = 1;
+      index_t first = -1;
+      for (index_t r = 0; r < count; ++r)
+        if (fixed_[r] >= 0) left[fixed_[r]] = 0;
+      for (index_t v = 0; v < size_; ++v) {
+        const double room = left[v] > 0 ? up[v] : down[v];
+        if (left[v] != 0 && left[v] * part / room > 1) part = room / left[v], first = v;
+      }
+      if (!(part >= 0)) return false;
+      for (index_t v = 0; v < size_; ++v) {
+        const double move = part * left[v];
+        d[v] += move;
+        way_[v] -= move;
+        up[v] -= move;
+        down[v] -= move;
+      }
+      if (first < 0) return true;
+      (left[first] > 0 ? up : down)[first] = 0;
+      if (count - groups == kHits) return false;
+      std::vector<double> column(size_, 0.0);
+      column[first] = 1;
+      solve_factor(column.data());
+      columns_.push_back(std::move(column));
+      fixed_.push_back(first);
+    }
+  }
+
+  static double sum(Vec<double> v) {
+    double s = 0;
+    for (int l = 0; l < kWidth; ++l) s += v[l];
+    return s;
+  }
+  static double dot(const double* a, const double* b, index_t n) {
+    Vec<double> s0{}, s1{}, s2{}, s3{};
+    index_t k = 0;
+    for (; k + 4 * kWidth <= n; k += 4 * kWidth) {
+      s0 += load(a + k) * load(b + k);
+      s1 += load(a + k + kWidth) * load(b + k + kWidth);
+      s2 += load(a + k + 2 * kWidth) * load(b + k + 2 * kWidth);
+      s3 += load(a + k + 3 * kWidth) * load(b + k + 3 * kWidth);
+    }
+    double s = sum((s0 + s1) + (s2 + s3));
+    for (; k < n; ++k) s += a[k] * b[k];
+    return s;
+  }
+
+  // Columns j and j + 1, which the rows above the panel have, of rows i … i + count.
+  void two_columns(index_t i, index_t count, index_t j) {
+    const double *x = row(j), *y = row(j + 1);
+    if (count == 4) {
+      double *r[4] = {row(i), row(i + 1), row(i + 2), row(i + 3)};
+      Vec<double> sx[4]{}, sy[4]{};
+      index_t k = 0;
+      for (; k + kWidth <= j; k += kWidth) {
+        const Vec<double> vx = load(x + k), vy = load(y + k);
+#pragma GCC unroll 4
+        for (int l = 0; l < 4; ++l) {
+          const Vec<double> v = load(r[l] + k);
+          sx[l] += v * vx;
+          sy[l] += v * vy;
+        }
+      }
+      for (int l = 0; l < 4; ++l) {
+        double a = sum(sx[l]), b = sum(sy[l]);
+        for (index_t m = k; m < j; ++m) a += r[l][m] * x[m], b += r[l][m] * y[m];
+        r[l][j] = (r[l][j] - a) / x[j];
+        r[l][j + 1] = (r[l][j + 1] - b - r[l][j] * y[j]) / y[j + 1];
+      }
+      return;
+    }
+    for (index_t l = i; l < i + count; ++l) {
+      row(l)[j] = (row(l)[j] - dot(row(l), x, j)) / x[j];
+      row(l)[j + 1] = (row(l)[j + 1] - dot(row(l), y, j + 1)) / y[j + 1];
+    }
+  }
+
+  // x ← (L Lᵀ)⁻¹ x
+  void solve_factor(double* x) {
+    for (index_t i = 0; i < size_; ++i) x[i] = (x[i] - dot(row(i), x, i)) / row(i)[i];
+    for (index_t i = size_ - 1; i >= 0; --i) {
+      const double* own = row(i);
+      const double value = x[i] /= own[i];
+      const Vec<double> by = splat(value);
+      index_t k = 0;
+      for (; k + kWidth <= i; k += kWidth) store(x + k, load(x + k) - by * load(own + k));
+      for (; k < i; ++k) x[k] -= value * own[k];
+    }
+  }
+
+  // mu_ ← schur_⁻¹ mu_, whose lower triangle is given.
+  bool solve_small(index_t n) {
+    double* S = schur_.data();
+    for (index_t j = 0; j < n; ++j)
+      for (index_t i = j; i < n; ++i) {
+        double v = S[i * n + j];
+        for (index_t k = 0; k < j; ++k) v -= S[i * n + k] * S[j * n + k];
+        if (i == j && !(v > 0)) return false;
+        S[i * n + j] = i == j ? std::sqrt(v) : v / S[j * n + j];
+      }
+    for (index_t i = 0; i < n; ++i) {
+      for (index_t k = 0; k < i; ++k) mu_[i] -= S[i * n + k] * mu_[k];
+      mu_[i] /= S[i * n + i];
+    }
+    for (index_t i = n - 1; i >= 0; --i) {
+      for (index_t k = i + 1; k < n; ++k) mu_[i] -= S[k * n + i] * mu_[k];
+      mu_[i] /= S[i * n + i];
+    }
+    return true;
+  }
+
+  index_t size_ = 0, ld_ = 0;
+  index_t spent_ = 0, price_ = kSeldom;  // in steps of SMO
+  int patience_ = 1;                     // prices to wait: more after a step that ran into too many bounds
+  std::vector<double> factor_, way_, schur_, mu_;
+  std::vector<std::vector<double>> columns_;  // K⁻¹ of each equality; empty: of a group that has no free variable
+  std::vector<index_t> fixed_;                // the variable of an equality, or −1: a group's
+};
+
+}  // namespace maxmargin
