@@ -2,6 +2,10 @@
 
 Each process is pinned to as many cores as it has threads. Goal: 1.7 times faster on 2 cores. The peer is left out where
 one thread would take it long. Models are judged in the experiment `exact`, not here.
+
+A second table says what bounds a speed-up: the seconds of one thread in what stays on one (the steps of the inner solver, the
+choice of working sets, preparation in Python), the speed-up if all else halved (Amdahl), and that of all else as measured,
+which memory bounds where kernel rows are summed as fast as they are read.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from benchmarks.experiments.exact import ROWS, problem_of
 
 LEFT_OUT = dict.fromkeys(("a9a", "covtype_first", "mv"), ("sklearnex-float32",))
 GOAL = 0.85  # efficiency: 1.7 on 2 cores
+SHARED = ("start", "tile", "update", "shrink")  # phases that all threads work in
 
 
 class ExactThreads(Experiment):
@@ -76,4 +81,30 @@ class ExactThreads(Experiment):
         mean = ""
         if efficiencies:
             mean = f"\n\nGeometric mean of our efficiency: {100 * report.geometric_mean(efficiencies):.0f} %."
-        return "\n\n".join(p for p in (report.markdown(lines) + mean, report.reasons(run["records"])) if p)
+        parts = report.markdown(lines) + mean, self._bounds(run), report.reasons(run["records"])
+        return "\n\n".join(part for part in parts if part)
+
+    def _bounds(self, run: dict[str, Any]) -> str:
+        """Per set of ours: what one thread does alone, and what that leaves for the others to gain."""
+        head = "set,alone: inner s,alone: other s,shared s,speed-up at most,speed-up,of what is shared"
+        lines = [head.split(",")]
+        ours = [r for r in run["records"] if r["solver"] == self.baseline and r["status"] == "ok"]
+        many = max((r["threads"] for r in ours), default=1)
+        for name in report.rows_of(ours):
+            found = {r["threads"]: r for r in ours if report.row_name(r) == name}
+            if not {1, many} <= set(found) or "time_total" not in found[1]["extra"]:
+                continue
+            one, all_threads = (phases(found[t]["extra"]) for t in (1, many))
+            bound = one["total"] / (one["inner"] + one["other"] + one["shared"] / many)
+            lines.append([
+                name, *(report.seconds(one[part]) for part in ("inner", "other", "shared")), f"{bound:.2f}×",
+                f"{one['total'] / all_threads['total']:.2f}×", f"{one['shared'] / all_threads['shared']:.2f}×",
+            ])  # fmt: skip
+        return "## What bounds it\n\n" + report.markdown(lines) if len(lines) > 1 else ""
+
+
+def phases(extra: dict[str, float]) -> dict[str, float]:
+    """Seconds of a fit: all, the inner solver's, what all threads share, and what else one thread does."""
+    total, inner = extra["time_total"], extra["time_inner"]
+    shared = sum(extra[f"time_{phase}"] for phase in SHARED)
+    return {"total": total, "inner": inner, "shared": shared, "other": max(0.0, total - inner - shared)}
