@@ -3,7 +3,7 @@
 Each process is pinned to as many cores as it has threads. Goal: 1.7 times faster on 2 cores. The peer is left out where
 one thread would take it long. Models are judged in the experiment `exact`, not here.
 
-A second table says what bounds a speed-up: the seconds of one thread in what stays on one (the steps of the inner solver, the
+A second table says what bounds a speed-up: the seconds of one thread in what stays on one (steps of the inner solver, the
 choice of working sets, preparation in Python), the speed-up if all else halved (Amdahl), and that of all else as measured,
 which memory bounds where kernel rows are summed as fast as they are read.
 """
