@@ -268,14 +268,14 @@ void bind_part(nb::module_& m, const char* name) {
 template <class T>
 std::tuple<index_t, double> inner_smo(In2<T> tile, InOut<double> beta, In<double> lo, In<double> hi,
                                       InOut<double> score, In<std::int8_t> group, int groups, double tol,
-                                      index_t max_steps) {
+                                      index_t max_steps, FreeStep* all) {
   const index_t q = index_t(beta.shape(0)), ld = index_t(tile.shape(1));
   if (ld % kLanes<T> != 0 || ld < q || index_t(tile.shape(0)) < q)
     throw std::invalid_argument("inner_smo: pad the tile's rows to a multiple of 16");
   nb::gil_scoped_release release;
   TileRows<T> rows{tile.data(), ld};
-  FreeStep all;
-  InnerSmo<T> smo(rows, q, beta.data(), lo.data(), hi.data(), score.data(), group.data(), groups, all);
+  FreeStep own;
+  InnerSmo<T> smo(rows, q, beta.data(), lo.data(), hi.data(), score.data(), group.data(), groups, all ? *all : own);
   const SmoReport r = smo.run(tol, max_steps);
   return {r.steps, r.violation};
 }
@@ -285,13 +285,17 @@ std::tuple<index_t, double> inner_smo(In2<T> tile, InOut<double> beta, In<double
 void bind_decomposition(nb::module_& m) {
   bind_part<float>(m, "Part32");
   bind_part<double>(m, "Part64");
+  nb::class_<FreeStep>(m, "FreeStep", "Steps on all free variables: what pairs of the same problem have cost since the last.")
+      .def(nb::init<>());
   const char* doc =
       "SMO on a q × q kernel tile (row length padded with finite numbers to a multiple of 16). beta and score are changed in "
-      "place. Returns (steps, violation).";
+      "place; `all` goes from one working set of a problem to the next. Returns (steps, violation).";
   m.def("inner_smo", &inner_smo<float>, nb::arg("tile").noconvert(), nb::arg("beta"), nb::arg("lo"), nb::arg("hi"),
-        nb::arg("score"), nb::arg("group"), nb::arg("groups"), nb::arg("tol"), nb::arg("max_steps"), doc);
+        nb::arg("score"), nb::arg("group"), nb::arg("groups"), nb::arg("tol"), nb::arg("max_steps"),
+        nb::arg("all") = nb::none(), doc);
   m.def("inner_smo", &inner_smo<double>, nb::arg("tile").noconvert(), nb::arg("beta"), nb::arg("lo"), nb::arg("hi"),
-        nb::arg("score"), nb::arg("group"), nb::arg("groups"), nb::arg("tol"), nb::arg("max_steps"), doc);
+        nb::arg("score"), nb::arg("group"), nb::arg("groups"), nb::arg("tol"), nb::arg("max_steps"),
+        nb::arg("all") = nb::none(), doc);
 }
 
 }  // namespace maxmargin

@@ -29,6 +29,7 @@ class FreeStep {
     spent_ = 0;
     price_ = kSeldom;
     patience_ = 1;
+    hits_ = kHits;
   }
   // A step of SMO was taken; whether a look at the price of this one is due.
   bool spend() { return ++spent_ >= price_; }
@@ -36,7 +37,8 @@ class FreeStep {
   // bytes of a score. Cycles, as measured.)
   bool due(index_t count, index_t q, std::size_t vector) {
     const double m = double(count), step = double(vector) / 8 * double(q) + 100;
-    price_ = patience_ * std::max(kSeldom, index_t(m * (m * m / 15 + 3 * m + 0.5 * double(q)) / step));
+    const double cycles = m * (m * m / 12 + (4.0 + double(hits_)) * m + 0.5 * double(q));
+    price_ = patience_ * std::max(kSeldom, index_t(cycles / step));
     if (spent_ < price_) return false;
     spent_ = 0;
     return kFewest <= count && count <= kMost;
@@ -87,79 +89,105 @@ class FreeStep {
  private:
   static constexpr index_t kFewest = 16, kMost = 2048;  // free variables of a step; its matrix: 32 MB
   static constexpr index_t kSeldom = 300;               // steps of SMO between two, at least
-  static constexpr int kPatience = 64;
-  static constexpr index_t kHits = 64;  // bounds that one step may run into
+  static constexpr int kPatience = 16;
+  static constexpr index_t kHits = 64;  // bounds that one step may run into, or a quarter of its variables
   static constexpr int kWidth = kLanes<double>;
   static constexpr index_t kPanel = 32;  // rows: they and two more stay in the caches
 
   // Whether the minimum was reached.
   bool walk(const double* s, const std::int8_t* group, int groups, std::vector<double>& down, std::vector<double>& up,
             std::vector<double>& d) {
-    const auto own = [&](index_t r, index_t v) { return groups == 1 || group[v] == r; };  // whether v is in equality r < groups
     d.assign(size_, 0.0);
     way_.assign(s, s + size_);
     solve_factor(way_.data());
     columns_.clear();
-    fixed_.clear();
+    which_.clear();
+    hits_ = 0;
     for (int g = 0; g < groups; ++g) {
       std::vector<double> column(size_);
       bool any = false;
-      for (index_t v = 0; v < size_; ++v) any |= (column[v] = own(g, v)) != 0;
-      if (!any) column.clear();
-      else solve_factor(column.data());
-      columns_.push_back(std::move(column));
-      fixed_.push_back(-1);
+      for (index_t v = 0; v < size_; ++v) any |= (column[v] = groups == 1 || group[v] == g) != 0;
+      if (any && !add_equality(std::move(column), -1 - g, group, groups)) return false;
     }
-    std::vector<double> left(size_);
-    for (;;) {
+    for (;; ++hits_) {
       const index_t count = index_t(columns_.size());
-      // Cᵀ of a vector, by equality.
-      const auto along = [&](index_t r, const double* x) {
-        if (fixed_[r] >= 0) return x[fixed_[r]];
-        double sum = 0;
-        for (index_t v = 0; v < size_; ++v) sum += own(r, v) ? x[v] : 0.0;
-        return sum;
-      };
-      schur_.assign(std::size_t(count * count), 0.0);
-      mu_.assign(count, 0.0);
-      for (index_t r = 0; r < count; ++r) {
-        if (columns_[r].empty()) {
-          schur_[r * count + r] = 1;
-          continue;
-        }
-        mu_[r] = along(r, way_.data());
-        for (index_t c = 0; c <= r; ++c)
-          if (!columns_[c].empty()) schur_[r * count + c] = along(r, columns_[c].data());
-      }
-      if (!solve_small(count)) return false;
-      left = way_;
-      for (index_t r = 0; r < count; ++r)
-        for (index_t v = 0; v < index_t(columns_[r].size()); ++v) left[v] -= mu_[r] * columns_[r][v];
+      mu_.resize(count);
+      for (index_t r = 0; r < count; ++r) mu_[r] = along(r, way_.data(), group, groups);
+      solve_equalities();
+      left_ = way_;
+      for (index_t r = 0; r < count; ++r) subtract(mu_[r], columns_[r].data(), left_.data(), size_);
+      for (index_t v : which_)
+        if (v >= 0) left_[v] = 0;
       double part = 1;
       index_t first = -1;
-      for (index_t r = 0; r < count; ++r)
-        if (fixed_[r] >= 0) left[fixed_[r]] = 0;
       for (index_t v = 0; v < size_; ++v) {
-        const double room = left[v] > 0 ? up[v] : down[v];
-        if (left[v] != 0 && left[v] * part / room > 1) part = room / left[v], first = v;
+        const double room = left_[v] > 0 ? up[v] : down[v];
+        if (left_[v] != 0 && left_[v] * part / room > 1) part = room / left_[v], first = v;
       }
       if (!(part >= 0)) return false;
       for (index_t v = 0; v < size_; ++v) {
-        const double move = part * left[v];
+        const double move = part * left_[v];
         d[v] += move;
         way_[v] -= move;
         up[v] -= move;
         down[v] -= move;
       }
       if (first < 0) return true;
-      (left[first] > 0 ? up : down)[first] = 0;
-      if (count - groups == kHits) return false;
+      (left_[first] > 0 ? up : down)[first] = 0;
+      if (hits_ == most_hits()) return false;
       std::vector<double> column(size_, 0.0);
       column[first] = 1;
-      solve_factor(column.data());
-      columns_.push_back(std::move(column));
-      fixed_.push_back(first);
+      if (!add_equality(std::move(column), first, group, groups)) return false;
     }
+  }
+
+  // cᵀx for the column c of an equality: a variable, or all of a group.
+  double along(index_t r, const double* x, const std::int8_t* group, int groups) const {
+    if (which_[r] >= 0) return x[which_[r]];
+    double sum = 0;
+    for (index_t v = 0; v < size_; ++v) sum += groups == 1 || group[v] == -1 - which_[r] ? x[v] : 0.0;
+    return sum;
+  }
+  // One equality more: its column of K⁻¹C, and its row of the factor of CᵀK⁻¹C. False where it follows from the others.
+  bool add_equality(std::vector<double> column, index_t which, const std::int8_t* group, int groups) {
+    solve_factor(column.data());
+    columns_.push_back(std::move(column));
+    which_.push_back(which);
+    const index_t last = index_t(columns_.size()) - 1;
+    double* own = schur_row(last);
+    for (index_t c = 0; c <= last; ++c) {
+      own[c] = along(last, columns_[c].data(), group, groups);
+      const double* other = schur_row(c);
+      for (index_t k = 0; k < c; ++k) own[c] -= own[k] * other[k];
+      if (c < last) own[c] /= other[c];
+    }
+    if (!(own[last] > 0)) return false;
+    own[last] = std::sqrt(own[last]);
+    return true;
+  }
+  index_t most_hits() const { return std::max(kHits, size_ / 4); }
+  double* schur_row(index_t r) {
+    const index_t most = most_hits() + 2;  // two groups
+    schur_.resize(std::size_t(most * most));
+    return schur_.data() + r * most;
+  }
+  // mu_ ← (CᵀK⁻¹C)⁻¹ mu_
+  void solve_equalities() {
+    const index_t n = index_t(mu_.size());
+    for (index_t i = 0; i < n; ++i) {
+      for (index_t k = 0; k < i; ++k) mu_[i] -= schur_row(i)[k] * mu_[k];
+      mu_[i] /= schur_row(i)[i];
+    }
+    for (index_t i = n - 1; i >= 0; --i) {
+      mu_[i] /= schur_row(i)[i];
+      for (index_t k = 0; k < i; ++k) mu_[k] -= schur_row(i)[k] * mu_[i];
+    }
+  }
+  static void subtract(double by, const double* x, double* from, index_t n) {
+    const Vec<double> all = splat(by);
+    index_t k = 0;
+    for (; k + kWidth <= n; k += kWidth) store(from + k, load(from + k) - all * load(x + k));
+    for (; k < n; ++k) from[k] -= by * x[k];
   }
 
   static double sum(Vec<double> v) {
@@ -216,41 +244,18 @@ class FreeStep {
     for (index_t i = 0; i < size_; ++i) x[i] = (x[i] - dot(row(i), x, i)) / row(i)[i];
     for (index_t i = size_ - 1; i >= 0; --i) {
       const double* own = row(i);
-      const double value = x[i] /= own[i];
-      const Vec<double> by = splat(value);
-      index_t k = 0;
-      for (; k + kWidth <= i; k += kWidth) store(x + k, load(x + k) - by * load(own + k));
-      for (; k < i; ++k) x[k] -= value * own[k];
+      x[i] /= own[i];
+      subtract(x[i], own, x, i);
     }
-  }
-
-  // mu_ ← schur_⁻¹ mu_, whose lower triangle is given.
-  bool solve_small(index_t n) {
-    double* S = schur_.data();
-    for (index_t j = 0; j < n; ++j)
-      for (index_t i = j; i < n; ++i) {
-        double v = S[i * n + j];
-        for (index_t k = 0; k < j; ++k) v -= S[i * n + k] * S[j * n + k];
-        if (i == j && !(v > 0)) return false;
-        S[i * n + j] = i == j ? std::sqrt(v) : v / S[j * n + j];
-      }
-    for (index_t i = 0; i < n; ++i) {
-      for (index_t k = 0; k < i; ++k) mu_[i] -= S[i * n + k] * mu_[k];
-      mu_[i] /= S[i * n + i];
-    }
-    for (index_t i = n - 1; i >= 0; --i) {
-      for (index_t k = i + 1; k < n; ++k) mu_[i] -= S[k * n + i] * mu_[k];
-      mu_[i] /= S[i * n + i];
-    }
-    return true;
   }
 
   index_t size_ = 0, ld_ = 0;
   index_t spent_ = 0, price_ = kSeldom;  // in steps of SMO
   int patience_ = 1;                     // prices to wait: more after a step that ran into too many bounds
-  std::vector<double> factor_, way_, schur_, mu_;
-  std::vector<std::vector<double>> columns_;  // K⁻¹ of each equality; empty: of a group that has no free variable
-  std::vector<index_t> fixed_;                // the variable of an equality, or −1: a group's
+  index_t hits_ = kHits;                 // bounds that the last one ran into
+  std::vector<double> factor_, way_, left_, schur_, mu_;
+  std::vector<std::vector<double>> columns_;  // K⁻¹ of each equality's
+  std::vector<index_t> which_;                // the variable of an equality, or −1 − its group
 };
 
 }  // namespace maxmargin

@@ -194,9 +194,11 @@ def solve_tile(
     n_groups: int,
     tol: float,
     max_steps: int,
+    all_free: _core.FreeStep | None = None,
 ) -> tuple[int, bool]:
     """The sub-QP in the outer loop's variables β = s∘a, with a padded kernel tile; `beta` and `score` change in place.
 
+    `all_free` goes from one working set of a problem to the next: when SMO should move all free variables at once.
     Returns iterations, and whether the solver of that name failed and SMO finished in its place. The linear algebra of
     the other two uses one thread: systems of a working set are too small for more, and sums keep their order.
     """
@@ -214,5 +216,5 @@ def solve_tile(
         if result.ok:
             return result.iterations, False
         fell_back, iterations = True, result.iterations
-    steps, _ = _core.inner_smo(tile, beta, low, high, score, group, n_groups, tol, max_steps)
+    steps, _ = _core.inner_smo(tile, beta, low, high, score, group, n_groups, tol, max_steps, all_free)
     return iterations + steps, fell_back

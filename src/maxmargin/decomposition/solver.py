@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin import _core
 from maxmargin.decomposition.costs import Costs
 from maxmargin.decomposition.ending import Progress
 from maxmargin.decomposition.inner import solve_tile
@@ -89,7 +90,7 @@ class Decomposition:
         self.state = State(qp, kernel, options, start, f, self.costs, halves)
         self.start = self.state.beta
         self.n_variables = halves * kernel.total
-        self.trials = 0
+        self.trials, self._all_free = 0, _core.FreeStep()
         self.told_by = kernel.dtype  # precision in which what is reported is known
 
     @property
@@ -225,8 +226,9 @@ class Decomposition:
         least = 0.5 * self.options.tol
         tol = least if len(at) == self.n_variables else max(least, 0.1 * self.state.violation)
         steps, fell_back = solve_tile(
-            self.options.inner_solver, tile, beta, lo, hi, new_score, group, len(self.qp.targets), tol, 200 * len(at)
-        )
+            self.options.inner_solver, tile, beta, lo, hi, new_score, group, len(self.qp.targets), tol, 200 * len(at),
+            self._all_free,
+        )  # fmt: skip
         # ½ βᵀKβ − cᵀβ is quadratic, so its change is the mean of the slopes at both ends.
         gain = 0.5 * float((beta - before) @ (score + new_score))
         new = seats.beta.copy()
