@@ -30,6 +30,7 @@ class FreeStep {
     price_ = kSeldom;
     patience_ = 1;
     hits_ = kHits;
+    last_ = 2 * kMost;
   }
   // A step of SMO was taken; whether a look at the price of this one is due.
   bool spend() { return ++spent_ >= price_; }
@@ -73,7 +74,9 @@ class FreeStep {
   // d; of `down` and `up` what is left, 0 for a variable that ends at its bound.
   void solve(const double* s, const std::int8_t* group, int groups, std::vector<double>& down, std::vector<double>& up,
              std::vector<double>& d) {
-    patience_ = walk(s, group, groups, down, up, d) ? 1 : std::min(2 * patience_, kPatience);
+    // Where many are free of a matrix of low rank, one step after the other sends them to bounds: no reason to wait.
+    const bool fewer = double(size_) < kFewer * double(std::exchange(last_, size_));
+    patience_ = walk(s, group, groups, down, up, d) || fewer ? 1 : std::min(2 * patience_, kPatience);
     for (int g = 0; g < groups; ++g) {  // what rounding has left of each group's sum, from those that end at no bound
       const auto own = [&](index_t v) { return groups == 1 || group[v] == g; };
       const auto inside = [&](index_t v) { return own(v) && down[v] != 0 && up[v] != 0; };
@@ -90,7 +93,8 @@ class FreeStep {
   static constexpr index_t kFewest = 16, kMost = 2048;  // free variables of a step; its matrix: 32 MB
   static constexpr index_t kSeldom = 300;               // steps of SMO between two, at least
   static constexpr int kPatience = 16;
-  static constexpr index_t kHits = 64;  // bounds that one step may run into, or a quarter of its variables
+  static constexpr double kFewer = 0.9;  // of the variables of the last one
+  static constexpr index_t kHits = 64;  // bounds that one step may run into, or half of its variables
   static constexpr int kWidth = kLanes<double>;
   static constexpr index_t kPanel = 32;  // rows: they and two more stay in the caches
 
@@ -165,7 +169,7 @@ class FreeStep {
     own[last] = std::sqrt(own[last]);
     return true;
   }
-  index_t most_hits() const { return std::max(kHits, size_ / 4); }
+  index_t most_hits() const { return std::max(kHits, size_ / 2); }
   double* schur_row(index_t r) {
     const index_t most = most_hits() + 2;  // two groups
     schur_.resize(std::size_t(most * most));
@@ -252,7 +256,7 @@ class FreeStep {
   index_t size_ = 0, ld_ = 0;
   index_t spent_ = 0, price_ = kSeldom;  // in steps of SMO
   int patience_ = 1;                     // prices to wait: more after a step that ran into too many bounds
-  index_t hits_ = kHits;                 // bounds that the last one ran into
+  index_t last_ = 2 * kMost, hits_ = kHits;  // variables of the last one, and bounds that it ran into
   std::vector<double> factor_, way_, left_, schur_, mu_;
   std::vector<std::vector<double>> columns_;  // K⁻¹ of each equality's
   std::vector<index_t> which_;                // the variable of an equality, or −1 − its group
