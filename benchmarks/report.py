@@ -280,7 +280,7 @@ def between(values: list[float]) -> str:
     """Such as "1.2 to 1.7"; one number where both ends are the same."""
     if not values:
         return "(not measured yet)"
-    low, high = f"{min(values):.2g}", f"{max(values):.2g}"
+    low, high = (f"{float(f'{end:.2g}'):g}" for end in (min(values), max(values)))  # 210, not 2.1e+02
     return low if low == high else f"{low} to {high}"
 
 
