@@ -94,7 +94,8 @@ class FreeStep {
   static constexpr index_t kSeldom = 300;               // steps of SMO between two, at least
   static constexpr int kPatience = 16;
   static constexpr double kFewer = 0.9;  // of the variables of the last one
-  static constexpr index_t kHits = 64;  // bounds that one step may run into, or half of its variables
+  static constexpr index_t kHits = 64;  // bounds that one step may run into, or half of its variables, within
+  static constexpr index_t kProducts = 500'000'000;  // some tenths of a second: nobody can stop it on the way
   static constexpr int kWidth = kLanes<double>;
   static constexpr index_t kPanel = 32;  // rows: they and two more stay in the caches
 
@@ -169,7 +170,7 @@ class FreeStep {
     own[last] = std::sqrt(own[last]);
     return true;
   }
-  index_t most_hits() const { return std::max(kHits, size_ / 2); }
+  index_t most_hits() const { return std::max(kHits, std::min(size_ / 2, kProducts / (size_ * size_))); }
   double* schur_row(index_t r) {
     const index_t most = most_hits() + 2;  // two groups
     schur_.resize(std::size_t(most * most));

@@ -27,7 +27,7 @@ MACHINES = {
     "NuSVC": NuSVC(nu=0.1),
     "SVR": SVR(),
     "NuSVR": NuSVR(),
-    "OneClassSVM": OneClassSVM(nu=0.3),
+    "OneClassSVM": OneClassSVM(nu=0.3, coef0=1.0),  # without it the optimum of the cubic kernel is w = 0
     "DCSVC": DCSVC(fit_intercept=True, levels=2, random_state=0),
     "DCSVC early": DCSVC(stop_level=1, levels=2, fit_intercept=True, random_state=0),
     "DCSVC early ovr": DCSVC(stop_level=1, levels=1, multi_class="ovr", random_state=0),
