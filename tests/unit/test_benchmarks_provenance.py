@@ -17,7 +17,6 @@ from benchmarks.base import Cell, Experiment, Problem, discover
 TO_MEASURE_AGAIN = (
     "budget_accuracy", "budget_speed", "dc", "dc_grid", "dc_levels",
     "exact_error", "exact_memory", "exact_predict", "exact_scaling", "inner", "linear",
-    "linear_scaling",
 )  # fmt: skip
 RUNS = cli.stored()
 
