@@ -25,23 +25,17 @@ namespace maxmargin {
 class FreeStep {
  public:
   // For a problem that begins.
-  void reset() {
-    spent_ = 0;
-    price_ = kSeldom;
-    patience_ = 1;
-    hits_ = kHits;
-    last_ = 2 * kMost;
-  }
+  void reset() { past_ = {}; }
   // A step of SMO was taken; whether a look at the price of this one is due.
-  bool spend() { return ++spent_ >= price_; }
+  bool spend() { return ++past_.spent >= past_.price; }
   // Whether steps of SMO over q variables since the last one have cost what this one would, of `count` free ones. (`vector`:
   // bytes of a score. Cycles, as measured.)
   bool due(index_t count, index_t q, std::size_t vector) {
     const double m = double(count), step = double(vector) / 8 * double(q) + 100;
-    const double cycles = m * (m * m / 12 + (4.0 + double(hits_)) * m + 0.5 * double(q));
-    price_ = patience_ * std::max(kSeldom, index_t(cycles / step));
-    if (spent_ < price_) return false;
-    spent_ = 0;
+    const double cycles = m * (m * m / 12 + (4.0 + double(past_.hits)) * m + 0.5 * double(q));
+    past_.price = past_.patience * std::max(kSeldom, index_t(cycles / step));
+    if (past_.spent < past_.price) return false;
+    past_.spent = 0;
     return kFewest <= count && count <= kMost;
   }
 
@@ -74,20 +68,24 @@ class FreeStep {
   // d; of `down` and `up` what is left, 0 for a variable that ends at its bound.
   void solve(const double* s, const std::int8_t* group, int groups, std::vector<double>& down, std::vector<double>& up,
              std::vector<double>& d) {
+    group_ = group;
+    groups_ = groups;
     // Where many are free of a matrix of low rank, one step after the other sends them to bounds: no reason to wait.
-    const bool fewer = double(size_) < kFewer * double(std::exchange(last_, size_));
-    patience_ = walk(s, group, groups, down, up, d) || fewer ? 1 : std::min(2 * patience_, kPatience);
+    const bool fewer = double(size_) < kFewer * double(std::exchange(past_.last, size_));
+    if (walk(s, down, up, d) || fewer)
+      past_.patience = 1;
+    else
+      give_up();
     for (int g = 0; g < groups; ++g) {  // what rounding has left of each group's sum, from those that end at no bound
-      const auto own = [&](index_t v) { return groups == 1 || group[v] == g; };
-      const auto inside = [&](index_t v) { return own(v) && down[v] != 0 && up[v] != 0; };
+      const auto inside = [&](index_t v) { return in(g, v) && down[v] != 0 && up[v] != 0; };
       double sum = 0, count = 0;
-      for (index_t v = 0; v < size_; ++v) sum += own(v) ? d[v] : 0.0, count += inside(v);
+      for (index_t v = 0; v < size_; ++v) sum += in(g, v) ? d[v] : 0.0, count += inside(v);
       for (index_t v = 0; v < size_; ++v)
         if (inside(v)) d[v] -= sum / count;
     }
   }
-  // A matrix without a factor: the next step later.
-  void give_up() { patience_ = std::min(2 * patience_, kPatience); }
+  // The next step later: this one ran into too many bounds, or its matrix has no factor.
+  void give_up() { past_.patience = std::min(2 * past_.patience, kPatience); }
 
  private:
   static constexpr index_t kFewest = 16, kMost = 2048;  // free variables of a step; its matrix: 32 MB
@@ -99,25 +97,36 @@ class FreeStep {
   static constexpr int kWidth = kLanes<double>;
   static constexpr index_t kPanel = 32;  // rows: they and two more stay in the caches
 
+  // Of the problem so far.
+  struct Past {
+    index_t spent = 0, price = kSeldom;  // in steps of SMO
+    int patience = 1;                    // prices to wait
+    index_t last = 2 * kMost, hits = kHits;  // variables of the last step, and bounds that it ran into
+  };
+
+  bool in(index_t g, index_t v) const { return groups_ == 1 || group_[v] == g; }
+
   // Whether the minimum was reached.
-  bool walk(const double* s, const std::int8_t* group, int groups, std::vector<double>& down, std::vector<double>& up,
-            std::vector<double>& d) {
+  bool walk(const double* s, std::vector<double>& down, std::vector<double>& up, std::vector<double>& d) {
+    const index_t most = std::max(kHits, std::min(size_ / 2, kProducts / (size_ * size_)));
+    schur_ld_ = most + groups_;
+    schur_.resize(std::size_t(schur_ld_ * schur_ld_));
     d.assign(size_, 0.0);
     way_.assign(s, s + size_);
     solve_factor(way_.data());
     columns_.clear();
     which_.clear();
-    hits_ = 0;
-    for (int g = 0; g < groups; ++g) {
+    past_.hits = 0;
+    for (int g = 0; g < groups_; ++g) {
       std::vector<double> column(size_);
       bool any = false;
-      for (index_t v = 0; v < size_; ++v) any |= (column[v] = groups == 1 || group[v] == g) != 0;
-      if (any && !add_equality(std::move(column), -1 - g, group, groups)) return false;
+      for (index_t v = 0; v < size_; ++v) any |= (column[v] = in(g, v)) != 0;
+      if (any && !add_equality(std::move(column), -1 - g)) return false;
     }
-    for (;; ++hits_) {
+    for (;; ++past_.hits) {
       const index_t count = index_t(columns_.size());
       mu_.resize(count);
-      for (index_t r = 0; r < count; ++r) mu_[r] = along(r, way_.data(), group, groups);
+      for (index_t r = 0; r < count; ++r) mu_[r] = along(r, way_.data());
       solve_equalities();
       left_ = way_;
       for (index_t r = 0; r < count; ++r) subtract(mu_[r], columns_[r].data(), left_.data(), size_);
@@ -139,29 +148,29 @@ class FreeStep {
       }
       if (first < 0) return true;
       (left_[first] > 0 ? up : down)[first] = 0;
-      if (hits_ == most_hits()) return false;
+      if (past_.hits == most) return false;
       std::vector<double> column(size_, 0.0);
       column[first] = 1;
-      if (!add_equality(std::move(column), first, group, groups)) return false;
+      if (!add_equality(std::move(column), first)) return false;
     }
   }
 
   // cᵀx for the column c of an equality: a variable, or all of a group.
-  double along(index_t r, const double* x, const std::int8_t* group, int groups) const {
+  double along(index_t r, const double* x) const {
     if (which_[r] >= 0) return x[which_[r]];
     double sum = 0;
-    for (index_t v = 0; v < size_; ++v) sum += groups == 1 || group[v] == -1 - which_[r] ? x[v] : 0.0;
+    for (index_t v = 0; v < size_; ++v) sum += in(-1 - which_[r], v) ? x[v] : 0.0;
     return sum;
   }
   // One equality more: its column of K⁻¹C, and its row of the factor of CᵀK⁻¹C. False where it follows from the others.
-  bool add_equality(std::vector<double> column, index_t which, const std::int8_t* group, int groups) {
+  bool add_equality(std::vector<double> column, index_t which) {
     solve_factor(column.data());
     columns_.push_back(std::move(column));
     which_.push_back(which);
     const index_t last = index_t(columns_.size()) - 1;
     double* own = schur_row(last);
     for (index_t c = 0; c <= last; ++c) {
-      own[c] = along(last, columns_[c].data(), group, groups);
+      own[c] = along(last, columns_[c].data());
       const double* other = schur_row(c);
       for (index_t k = 0; k < c; ++k) own[c] -= own[k] * other[k];
       if (c < last) own[c] /= other[c];
@@ -170,22 +179,19 @@ class FreeStep {
     own[last] = std::sqrt(own[last]);
     return true;
   }
-  index_t most_hits() const { return std::max(kHits, std::min(size_ / 2, kProducts / (size_ * size_))); }
-  double* schur_row(index_t r) {
-    const index_t most = most_hits() + 2;  // two groups
-    schur_.resize(std::size_t(most * most));
-    return schur_.data() + r * most;
-  }
+  double* schur_row(index_t r) { return schur_.data() + r * schur_ld_; }
   // mu_ ← (CᵀK⁻¹C)⁻¹ mu_
   void solve_equalities() {
     const index_t n = index_t(mu_.size());
     for (index_t i = 0; i < n; ++i) {
-      for (index_t k = 0; k < i; ++k) mu_[i] -= schur_row(i)[k] * mu_[k];
-      mu_[i] /= schur_row(i)[i];
+      const double* own = schur_row(i);
+      for (index_t k = 0; k < i; ++k) mu_[i] -= own[k] * mu_[k];
+      mu_[i] /= own[i];
     }
     for (index_t i = n - 1; i >= 0; --i) {
-      mu_[i] /= schur_row(i)[i];
-      for (index_t k = 0; k < i; ++k) mu_[k] -= schur_row(i)[k] * mu_[i];
+      const double* own = schur_row(i);
+      mu_[i] /= own[i];
+      for (index_t k = 0; k < i; ++k) mu_[k] -= own[k] * mu_[i];
     }
   }
   static void subtract(double by, const double* x, double* from, index_t n) {
@@ -254,10 +260,10 @@ class FreeStep {
     }
   }
 
-  index_t size_ = 0, ld_ = 0;
-  index_t spent_ = 0, price_ = kSeldom;  // in steps of SMO
-  int patience_ = 1;                     // prices to wait: more after a step that ran into too many bounds
-  index_t last_ = 2 * kMost, hits_ = kHits;  // variables of the last one, and bounds that it ran into
+  Past past_;
+  index_t size_ = 0, ld_ = 0, schur_ld_ = 0;
+  const std::int8_t* group_ = nullptr;  // of the variables of one call of solve()
+  int groups_ = 0;
   std::vector<double> factor_, way_, left_, schur_, mu_;
   std::vector<std::vector<double>> columns_;  // K⁻¹ of each equality's
   std::vector<index_t> which_;                // the variable of an equality, or −1 − its group

@@ -60,24 +60,20 @@ void by_feature(const Matrix& matrix, const double* sign, const double* curve, d
           for (auto k = x.indptr[0]; k < x.indptr[x.rows]; ++k) ++start[x.indices[k] + 1];
           for (index_t j = 0; j < x.cols; ++j) start[j + 1] += start[j];
           std::vector<I> next(start, start + x.cols);
-          const auto put = [&](index_t i, auto k, I at) {
-            index[at] = I(i);
-            value[at] = T(sign[i] * double(x.data[k]));
-          };
-          if (x.cols <= kFronts) {
-            for (index_t i = 0; i < x.rows; ++i)
-              for (auto k = x.indptr[i]; k < x.indptr[i + 1]; ++k) put(i, k, next[x.indices[k]]++);
-          } else {
-            constexpr index_t ahead = 32;  // entries: about the time that memory takes
-            const auto last = x.indptr[x.rows] - 1;
-            for (index_t i = 0; i < x.rows; ++i)
-              for (auto k = x.indptr[i]; k < x.indptr[i + 1]; ++k) {
+          constexpr index_t ahead = 32;  // entries: about the time that memory takes
+          const auto last = x.indptr[x.rows] - 1;
+          const bool far = x.cols > kFronts;
+          for (index_t i = 0; i < x.rows; ++i)
+            for (auto k = x.indptr[i]; k < x.indptr[i + 1]; ++k) {
+              if (far) {
                 const I soon = next[x.indices[std::min<index_t>(k + ahead, last)]];
                 __builtin_prefetch(index + soon, 1);
                 __builtin_prefetch(value + soon, 1);
-                put(i, k, next[x.indices[k]]++);
               }
-          }
+              const I at = next[x.indices[k]]++;
+              index[at] = I(i);
+              value[at] = T(sign[i] * double(x.data[k]));
+            }
           if (bias != 0) {
             start[size] = start[x.cols] + I(x.rows);
             for (index_t i = 0; i < x.rows; ++i) {
