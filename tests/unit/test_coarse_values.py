@@ -136,3 +136,57 @@ def test_who_was_left_out_comes_back_when_its_exact_value_says_so(sums, monkeypa
     assert model.status_ == "converged"
     judged(model, X, y)
     assert max(rising) <= model.objective_
+
+
+def test_chance_decides_who_matters_where_the_bound_is_far_beyond_it(sums, monkeypatch) -> None:
+    """A bound that would take everyone; errors that some samples are found to have take few."""
+    monkeypatch.setattr(NativeValues, "noise", property(lambda self: 1.0 if self.dtype == np.float32 else 1e-14))
+    X, y = rows("two")
+    X[:, 0] += np.where(y == "a", 2.0, -2.0)
+    model = SVC(C=10.0, gamma=0.1).fit(X, y)
+    assert model.status_ == "converged" and model._precision == "float64"
+    audit = N // 16
+    computed = [count for dtype, count in sums if dtype == np.float64]
+    assert audit in computed and len(model.support_) <= sum(computed) - computed.count(audit) * audit < N / 4
+    judged(model, X, y)
+
+
+@pytest.mark.parametrize("machine, task", MACHINES, ids=lambda m: type(m).__name__)
+def test_a_second_look_sums_what_has_moved_since(machine, task, monkeypatch) -> None:
+    """f is as exact as if it had been summed over all support vectors again."""
+    states: list[State] = []
+    monkeypatch.setattr(solver, "sure", lambda state: states.append(state) is None)
+    X, y = rows(task)
+    clone(machine).set_params(tol=0.1 if task != "none" else 0.01).fit(X, y)
+    (state,) = states
+    widths: list[int] = []
+    plain = NativeValues.sum
+
+    def noted(self: Any, samples: Any, others: Any, coef: Any) -> Any:
+        widths.append(len(others) if len(samples) != N // 16 else 0)  # not of those that are looked at for the error
+        return plain(self, samples, others, coef)
+
+    def exact() -> tuple[Any, Any]:
+        before = len(widths)
+        for _ in verified.refine(state):
+            pass
+        known = ~np.isnan(state.exact[0])
+        assert known.any() and known[state.coef != 0].all()
+        truth = plain(state.kernel.wider(), np.flatnonzero(known), *state.gathered(state.coef))
+        m = np.broadcast_to(state.kernel.magnitude, N)
+        rounding = state.kernel.wider().noise * m.max() * np.sum(np.abs(state.coef) * m)
+        assert np.abs(state.f[known] - truth).max() <= rounding < 1e-9 * np.abs(truth).max()
+        assert (state.exact[0][known] == state.f[known]).all()
+        return known, max(widths[before:])
+
+    monkeypatch.setattr(NativeValues, "sum", noted)
+    first, all_of_them = exact()
+    assert all_of_them == np.count_nonzero(state.coef)
+    free = np.flatnonzero((state.beta[0] > state.bounds[0][0]) & (state.beta[0] < state.bounds[1][0]))[:4]
+    seats, moved = state.seats(free), state.seats(free).beta.copy()
+    moved[0] *= 0.999
+    state.kernel.tile(state.part, free)
+    state.move(seats, moved)
+    second, width = exact()
+    if not (second & ~first).any():
+        assert width == len(free)

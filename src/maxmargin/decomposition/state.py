@@ -88,6 +88,7 @@ class State:
         self.left: list[tuple[IntArray, FloatArray]] = []
         self.active = self.kernel.total
         self.violation = np.inf  # of the active samples
+        self.exact: tuple[FloatArray, FloatArray] | None = None  # f in float64 (NaN: not known), and the coef it is of
         self._path = 0.0
 
     def widen(self, beta: FloatArray) -> bool:

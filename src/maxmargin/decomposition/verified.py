@@ -20,6 +20,7 @@ BoolArray = NDArray[np.bool_]
 DRIFT = 1e-4  # of tol: rounding that f may have gathered on its way
 PATH = 8.0  # times Σ|β|: rounding of a longer way is worth a fresh sum, of a shorter one a fresh sum has as much
 AUDITED = 256  # samples, at most a sixteenth, whose f is computed again in float64 where float32 may be too coarse
+BEYOND = 16.0  # times the largest error that these had, in units of m: what no other sample's is taken to exceed
 
 
 def require_finite(state: State) -> None:
@@ -48,40 +49,49 @@ def sure(state: State) -> bool:
     point = state.point()
     if kernel.dtype == np.float64:
         return known_violation(state, point) <= tol
-    coef = state.coef
-    spread = float(np.sqrt(state.over.of(np.square(coef * kernel.magnitude))))
+    spread = float(np.sqrt(state.over.of(np.square(state.coef * kernel.magnitude))))
     if cancels(kernel.noise * _largest(state) * spread, tol):
         return True
-    n = state.qp.n
-    some = np.unique(np.linspace(0, n - 1, max(1, min(AUDITED, n // 16))).astype(np.int64)) if n else np.empty(0, np.int64)
-    wider = kernel.wider()
+    return 2 * _largest(state) * _audited(state) <= 0.5 * tol
+
+
+def _audited(state: State) -> float:
+    """The largest error of f, in units of m, that some samples are found to have."""
+    n, wider = state.qp.n, state.kernel.wider()
     assert wider is not None
-    error = np.abs(wider.sum(some, *state.gathered(coef)) - state.f[some]).max(initial=0.0)
-    return bool(2 * float(state.over.most(error)) <= 0.5 * tol)
+    some = np.unique(np.linspace(0, n - 1, max(1, min(AUDITED, n // 16))).astype(np.int64)) if n else np.empty(0, np.int64)
+    error = np.abs(wider.sum(some, *state.gathered(state.coef)) - state.f[some])
+    m = np.broadcast_to(state.kernel.magnitude, n)[some]
+    return float(state.over.most(np.max(np.divide(error, m, out=error, where=m > 0), initial=0.0)))
 
 
 def refine(state: State) -> Generator[None, None, None]:
     """f in float64 where it matters. That leaves nothing to doubt: violation, gap and objective are those of float64.
 
-    f from float32 values is off by noise · m · path at most. Where a sample has no coefficient, and its score is further
-    than that from where it would violate or cost anything, no exact value changes what is reported.
+    f from float32 values is off by noise · m · path at most; with many support vectors chance comes nowhere near that, and
+    many times the largest error that some samples have will do. Where a sample has no coefficient, and its score is
+    further than that from where it would violate or cost anything, no exact value changes what is reported.
     """
     kernel, wider = state.kernel, state.kernel.wider()
     assert wider is not None
     gone = state.path + state.over.of(np.abs(state.coef) * kernel.magnitude)  # a given f had been on its way before
-    error = kernel.noise * kernel.magnitude * gone
-    support, coef = state.gathered(state.coef)
-    step = next(iter(kernel.pieces(state.longest, len(support)))).stop
-    exact = np.zeros(state.qp.n, bool)
-    while True:
-        left = np.flatnonzero(_matters(state, error) & ~exact)
-        if not state.over.any(len(left) > 0):
-            return
-        some = left[:step]
-        with state.costs.clock("start"):
-            state.part.add(kernel.first + some, wider.sum(some, support, coef) - state.f[some])
-        exact[some] = True
-        yield None
+    error = min(kernel.noise * gone, BEYOND * _audited(state)) * kernel.magnitude
+    now, n = state.coef, state.qp.n
+    f, then = state.exact or (np.full(n, np.nan), np.zeros(n))
+    exact = np.full(n, np.nan)
+    # Who was looked at before is known but for what has moved since; the others need a sum over all.
+    for begin, (others, change) in ((f, state.gathered(now - then)), (np.zeros(n), state.gathered(now))):
+        step = next(iter(kernel.pieces(state.longest, len(others)))).stop
+        while True:
+            left = np.flatnonzero(_matters(state, error) & np.isnan(exact) & ~np.isnan(begin))
+            if not state.over.any(len(left) > 0):
+                break
+            some = left[:step]
+            with state.costs.clock("start"):
+                exact[some] = begin[some] + (wider.sum(some, others, change) if len(others) else 0.0)
+                state.part.add(kernel.first + some, exact[some] - state.f[some])
+            yield None
+    state.exact = exact, now
 
 
 def _matters(state: State, error: FloatArray | float) -> BoolArray:
