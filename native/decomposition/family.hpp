@@ -89,8 +89,6 @@ class Family {
       for (index_t q : {state_.parent[p], state_.like[p], state_.unlike[p]})
         ready = ready && (q < 0 || over(stage_[q].load(std::memory_order_acquire)));
       if (!ready) continue;
-      const index_t like = state_.like[p];
-      if (like >= 0 && !over(stage_[like].load(std::memory_order_acquire))) continue;
       stage_[p].store(Stage::running);
       return p;
     }

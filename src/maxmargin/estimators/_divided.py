@@ -22,7 +22,6 @@ from maxmargin.estimators._checkpoints import HashOrder
 from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._prediction import WORTH_THREADS, remembered, row_blocks
-from maxmargin.kernel_values import KernelData
 from maxmargin.runtime import Control, Result, run, thread_count
 
 FloatArray = NDArray[np.float64]
@@ -121,9 +120,8 @@ class Divided(KernelMachine):
         return Setup(self, data)
 
     def _run(self, setup: Setup, problems: Sequence[Problem], plan: Plan) -> DivideAndConquer:
-        data = KernelData(setup.X, setup.kernel, setup.rows.index, setup.dtype, setup.threads)
         given = None if self._division is None else self._division.partition(setup.rows)
-        return DivideAndConquer(problems, data, setup.options, plan, given)
+        return DivideAndConquer(problems, setup.kernel_data(), setup.options, plan, given)
 
     def _divide(self, setup: Setup, problems: Sequence[Problem], control: Control) -> DivideResult:
         plan = replace(self._plan(len(setup.rows.index), control), order=setup.hash_order.everyone)

@@ -356,8 +356,8 @@ class Setup:
             return DealtValues(self._prepared(), rows, self.team)
         return NativeValues(self._prepared(), rows)
 
-    def to_send(self) -> KernelData:
-        """The distinct samples, of which other processes get a part each."""
+    def kernel_data(self) -> KernelData:
+        """The distinct samples, of which parts are taken, here or by other processes."""
         frame = self._prepared().frame if self.kernel.native else None
         return KernelData(self.X, self.kernel, self.rows.index, self.dtype, self.threads, frame)
 

@@ -108,7 +108,7 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         pairs = [replace(pair, kept=mine) for pair, mine in zip(pairs, kept)] if kept else pairs
         problems = [self._problem(pair) for pair in pairs]
         if setup.team.size == 1 and elsewhere(len(problems)):
-            solver: Apart | Together = Apart(problems, setup.source, members, setup.options, control, setup.to_send())
+            solver: Apart | Together = Apart(problems, setup.source, members, setup.options, control, setup.kernel_data())
         else:
             solver = Together(problems, setup.source, members, setup.options, control, setup.team)
         watched = checkpoint.watched(control, order.stored)

@@ -30,7 +30,6 @@ from maxmargin.divide.clustering import Centers, Partition, clustering_kernel, p
 from maxmargin.estimators._kernel import Setup
 from maxmargin.estimators._labelled import class_weights
 from maxmargin.estimators.dc import DCSVC
-from maxmargin.kernel_values import KernelData
 from maxmargin.runtime import Deadline, Turn, thread_count
 from maxmargin.selection.board import Board, Outcome
 from maxmargin.selection.cluster_problems import Cluster, Settings, Stopped, Verdicts
@@ -206,7 +205,7 @@ class ClusterFolds:
     def _clusters(self, setup: Setup) -> Generator[Turn | None, None, Partition]:
         n, rows = len(setup.rows.index), setup.rows.index
         rng = np.random.default_rng(self._random.randint(np.iinfo(np.int32).max))
-        data = KernelData(setup.X, setup.kernel, rows, setup.dtype, setup.threads)
+        data = setup.kernel_data()
         everyone = setup.hash_order.everyone
         kernel = clustering_kernel(setup.kernel, setup.X, rows[everyone[:: max(1, n // 1000)]], rng)
         own = data.source()
