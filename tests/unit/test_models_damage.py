@@ -271,6 +271,18 @@ def test_forged_values_are_refused(name, change, words, good, tmp_path) -> None:
     refused(raw, tmp_path, words)
 
 
+def test_numbers_of_clusters_of_another_width_are_refused(good, tmp_path) -> None:
+    """The core reads them as they lie in the file."""
+    header, parts = taken_apart(good["DCSVC"])
+    node = header["state"]["_committee"]
+    for step in ("router", "centers", "number"):
+        node = node["fields"][step]
+    kind, shape = header["arrays"][node["array"]]
+    parts[node["array"]] = np.frombuffer(parts[node["array"]], kind).astype("<i4").tobytes()
+    header["arrays"][node["array"]] = ["<i4", shape]
+    refused(put_together(header, parts), tmp_path, "64 bits")
+
+
 REPORTS = {"n_iter_", "trace_", "timings_", "levels_"}  # of what was done: nobody goes on from them
 
 
