@@ -15,7 +15,7 @@ from benchmarks.base import Cell, Experiment, Problem, discover
 # Measured before records named their revision. Each must leave this list when it has been measured again, which
 # `python -m benchmarks due` plans.
 TO_MEASURE_AGAIN = (
-    "budget_accuracy", "budget_speed", "dc", "dc_grid", "dc_levels",
+    "budget_accuracy", "budget_speed", "dc_grid",
     "exact_error", "exact_memory", "exact_predict", "exact_scaling", "inner", "linear",
 )  # fmt: skip
 RUNS = cli.stored()
