@@ -190,3 +190,22 @@ def test_a_second_look_sums_what_has_moved_since(machine, task, monkeypatch) -> 
     second, width = exact()
     if not (second & ~first).any():
         assert width == len(free)
+
+
+def test_an_error_that_was_found_is_not_forgotten_when_those_who_had_it_are_exact(monkeypatch) -> None:
+    """Whoever was left alone may still have it: the bound by which others are judged stays."""
+    states: list[State] = []
+    monkeypatch.setattr(solver, "sure", lambda state: states.append(state) is None)
+    X, y = rows("two")
+    SVC(C=10.0, gamma=0.5, tol=0.1).fit(X, y)
+    (state,) = states
+    monkeypatch.setattr(NativeValues, "noise", property(lambda self: 1.0))  # nobody believes float32 unseen
+    off = 0.1
+    state.part.add(np.arange(N), np.full(N, off))
+    found = verified._audited(state)
+    assert found == pytest.approx(off, rel=0.1)
+    exact = state.kernel.wider().sum(np.arange(N), *state.gathered(state.coef))
+    state.part.add(np.arange(N), exact - state.f)
+    assert verified._audited(state) == found and not verified.sure(state)
+    state.stand_at(state.beta.copy(), exact)
+    assert verified._audited(state) < 1e-3 * found and verified.sure(state)

@@ -89,6 +89,7 @@ class State:
         self.active = self.kernel.total
         self.violation = np.inf  # of the active samples
         self.exact: tuple[FloatArray, FloatArray] | None = None  # f in float64 (NaN: not known), and the coef it is of
+        self.error = 0.0  # of f, in units of m: the largest that any sample was found to have
         self._path = 0.0
 
     def widen(self, beta: FloatArray) -> bool:

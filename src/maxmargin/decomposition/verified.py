@@ -56,13 +56,15 @@ def sure(state: State) -> bool:
 
 
 def _audited(state: State) -> float:
-    """The largest error of f, in units of m, that some samples are found to have."""
+    """The largest error of f, in units of m, that some samples are found to have, or had before theirs was made exact."""
     n, wider = state.qp.n, state.kernel.wider()
     assert wider is not None
     some = np.unique(np.linspace(0, n - 1, max(1, min(AUDITED, n // 16))).astype(np.int64)) if n else np.empty(0, np.int64)
     error = np.abs(wider.sum(some, *state.gathered(state.coef)) - state.f[some])
     m = np.broadcast_to(state.kernel.magnitude, n)[some]
-    return float(state.over.most(np.max(np.divide(error, m, out=error, where=m > 0), initial=0.0)))
+    found = float(state.over.most(np.max(np.divide(error, m, out=error, where=m > 0), initial=0.0)))
+    state.error = max(state.error, found)
+    return state.error
 
 
 def refine(state: State) -> Generator[None, None, None]:
