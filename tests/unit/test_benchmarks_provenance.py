@@ -16,7 +16,7 @@ from benchmarks.base import Cell, Experiment, Problem, discover
 # `python -m benchmarks due` plans.
 TO_MEASURE_AGAIN = (
     "budget_accuracy", "budget_speed", "dc_grid",
-    "exact_error", "exact_memory", "exact_predict", "exact_scaling", "inner", "linear",
+    "exact_error", "exact_memory", "exact_scaling", "inner", "linear",
 )  # fmt: skip
 RUNS = cli.stored()
 
