@@ -46,9 +46,8 @@ def renewed(state: State) -> bool:
 def sure(state: State) -> bool:
     """Whether kernel values are fine enough to tell that the violation is below tol."""
     tol, kernel = state.options.tol, state.kernel
-    point = state.point()
     if kernel.dtype == np.float64:
-        return known_violation(state, point) <= tol
+        return known_violation(state, state.point()) <= tol
     spread = float(np.sqrt(state.over.of(np.square(state.coef * kernel.magnitude))))
     if cancels(kernel.noise * _largest(state) * spread, tol):
         return True
@@ -76,9 +75,10 @@ def refine(state: State) -> Generator[None, None, None]:
     """
     kernel, wider = state.kernel, state.kernel.wider()
     assert wider is not None
-    gone = state.path + state.over.of(np.abs(state.coef) * kernel.magnitude)  # a given f had been on its way before
-    error = min(kernel.noise * gone, BEYOND * _audited(state)) * kernel.magnitude
     now, n = state.coef, state.qp.n
+    gone = state.path + state.over.of(np.abs(now) * kernel.magnitude)  # a given f had been on its way before
+    found = state.error or _audited(state)  # `sure` has looked for it a moment ago
+    error = min(kernel.noise * gone, BEYOND * found) * kernel.magnitude
     f, then = state.exact or (np.full(n, np.nan), np.zeros(n))
     exact = np.full(n, np.nan)
     # Who was looked at before is known but for what has moved since; the others need a sum over all.
