@@ -112,16 +112,29 @@ void bind_family(nb::module_& m) {
           },
           nb::rv_policy::move, "0 waiting, 1 running, 2 converged, 3 stalled, 4 out of steps, 5 dropped.")
       .def(
-          "solution",
-          [](const Self& s, index_t p) {
-            if (p < 0 || p >= s.problems()) throw std::invalid_argument("Family.solution: no such problem");
+          "solutions",
+          [](const Self& s, index_t first, index_t last) {
+            if (first < 0 || first > last || last > s.problems()) throw std::invalid_argument("Family.solutions: no such problems");
             const FamilyState& t = s.state();
-            const index_t from = t.at[p], count = t.at[p + 1] - from, other = t.extra_at[p];
-            return std::make_tuple(to_numpy(&t.beta[from * t.halves], std::size_t(count * t.halves)),
-                                  to_numpy(&t.f[from], std::size_t(count)),
-                                  to_numpy(t.extra_f.data() + other, std::size_t(t.extra_at[p + 1] - other)));
+            const index_t from = t.at[first], count = t.at[last] - from, other = t.extra_at[first];
+            return std::make_tuple(to_numpy(t.beta.data() + from * t.halves, std::size_t(count * t.halves)),
+                                  to_numpy(t.f.data() + from, std::size_t(count)),
+                                  to_numpy(t.extra_f.data() + other, std::size_t(t.extra_at[last] - other)));
           },
-          nb::arg("problem"), "β, f of its samples, f of the extra ones.")
+          nb::arg("first"), nb::arg("last"), "β, f of the samples and f of the extra ones of problems first … last − 1, one after the other.")
+      .def_prop_ro(
+          "judged",
+          [](const Self& s) {
+            std::vector<double> out;
+            for (const Judged& j : s.judged()) {
+              out.insert(out.end(), {j.dual, j.gap, j.violation, j.absolute, j.square});
+              for (const double* each : {j.b, j.off, j.mass}) out.insert(out.end(), each, each + s.state().groups);
+            }
+            return to_numpy(out);
+          },
+          nb::rv_policy::move,
+          "Per problem that is solved: dual, gap, violation, Σ|β|, Σβ²; and by group its multiplier, what its sum misses its "
+          "target by, Σ|β|. One after the other.")
       .def_prop_ro("steps", [](const Self& s) { return to_numpy(s.steps()); }, nb::rv_policy::move)
       .def_prop_ro("turns", [](const Self& s) { return to_numpy(s.turns()); }, nb::rv_policy::move)
       .def_prop_ro("moved", [](const Self& s) { return to_numpy(s.moved()); }, nb::rv_policy::move)

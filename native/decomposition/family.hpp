@@ -12,7 +12,8 @@
 // not what float has made of it. Problems are handed out in their order to the threads that come, those that can begin.
 //
 // f is kept for all samples of the problem's two ranges (classes), those that a fold leaves out among them: theirs are the
-// decision values of a machine that has not seen them. For samples of other classes (`extra`) it is summed at the end.
+// decision values of a machine that has not seen them. For samples of other classes (`extra`) it is summed at the end. What is
+// known of the solution (judged.hpp) is noted then too.
 //
 //   worked example: classes at samples 0 … 4 and 5 … 7; the pair has ranges [0, 5) and [5, 8), 8 positions; of regression
 //   one range, and position p is variable p and p + n.
@@ -25,6 +26,7 @@
 #include "decomposition/family_state.hpp"
 #include "decomposition/gram.hpp"
 #include "decomposition/inner_smo.hpp"
+#include "decomposition/judged.hpp"
 #include "decomposition/kept_tile.hpp"
 #include "decomposition/restored.hpp"
 #include "decomposition/set_choice.hpp"
@@ -36,7 +38,8 @@ class Family {
  public:
   Family(const Gram& gram, FamilyState state, FamilyLimits limits, int threads)
       : gram_(gram), state_(std::move(state)), limits_(limits), stage_(state_.parent.size()), steps_(stage_.size(), 0),
-        turns_(stage_.size(), 0), moved_(stage_.size(), 0), begun_moved_(stage_.size(), 0), seconds_(stage_.size(), 0.0) {
+        turns_(stage_.size(), 0), moved_(stage_.size(), 0), begun_moved_(stage_.size(), 0), seconds_(stage_.size(), 0.0),
+        judged_(stage_.size()) {
     for (auto& s : stage_) s.store(Stage::waiting);
     for (int t = 0; t < std::max(1, threads); ++t) workers_.push_back(std::make_unique<Worker>(*this));
   }
@@ -62,6 +65,7 @@ class Family {
   const std::vector<index_t>& moved() const { return moved_; }
   const std::vector<index_t>& begun_moved() const { return begun_moved_; }
   const std::vector<double>& seconds() const { return seconds_; }
+  const std::vector<Judged>& judged() const { return judged_; }  // of samples of magnitude 1
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -387,6 +391,10 @@ class Family {
         add_weighted(list_.data(), weight_.data(), index_t(list_.size()), family_.gram_.size(), everyone_.data());
         for (index_t i = 0; i < count; ++i) state_.extra_f[from + i] = everyone_[state_.extra[from + i]];
       }
+      score_.resize(variables_);
+      for (index_t v = 0; v < variables_; ++v) score_[v] = f_[v % m_];
+      const ProblemView view{variables_, center_, lo_, hi_, beta_, score_.data(), group_, state_.groups};
+      family_.judged_[p] = judge(view, state_.target.data() + p * state_.groups, [](index_t) { return 1.0; });
       problem_ = -1;
       family_.stage_[p].store(how, std::memory_order_release);
       ++family_.done_;
@@ -421,6 +429,7 @@ class Family {
   std::vector<std::atomic<Stage>> stage_;
   std::vector<index_t> steps_, turns_, moved_, begun_moved_;
   std::vector<double> seconds_;
+  std::vector<Judged> judged_;
   std::mutex lock_;
   index_t first_ = 0;
   std::atomic<index_t> done_{0};

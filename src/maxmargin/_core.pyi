@@ -849,8 +849,16 @@ class Family:
         0 waiting, 1 running, 2 converged, 3 stalled, 4 out of steps, 5 dropped.
         """
 
-    def solution(self, problem: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
-        """β, f of its samples, f of the extra ones."""
+    def solutions(self, first: int, last: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+        """
+        β, f of the samples and f of the extra ones of problems first … last − 1, one after the other.
+        """
+
+    @property
+    def judged(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """
+        Per problem that is solved: dual, gap, violation, Σ|β|, Σβ²; and by group its multiplier, what its sum misses its target by, Σ|β|. One after the other.
+        """
 
     @property
     def steps(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...

@@ -110,8 +110,11 @@ def data(task: str, n: int = 120, seed: int = 0) -> tuple[FloatArray, FloatArray
     return X, np.array(["a", "b", "c"])[np.digitize(signal, cuts)]
 
 
-def judged(model: Any, X: Any, y: FloatArray, weight: FloatArray | None = None) -> None:
-    """Whatever the model says of itself is true, by code that shares nothing with its solver."""
+def judged(model: Any, X: Any, y: FloatArray, weight: FloatArray | None = None, rough: float | None = None) -> None:
+    """Whatever the model says of itself is true, by code that shares nothing with its solver.
+
+    `rough`: how far it may be off, relative to the objective; as far as its kernel values are, if not given.
+    """
     if isinstance(model, maxmargin.BudgetSVC):
         assert model.objective_ == np.float64(budget_objective(model, X, y, weight)) or np.isclose(
             model.objective_, budget_objective(model, X, y, weight), rtol=1e-5
@@ -123,7 +126,8 @@ def judged(model: Any, X: Any, y: FloatArray, weight: FloatArray | None = None) 
     if np.isnan(model.objective_):  # nothing is claimed of the whole problem
         assert model.status_ != "converged" and np.isnan(model.dual_gap_)
         return
-    rough = 1e-5 if getattr(model, "_precision", "float64") == "float32" else 1e-9
+    if rough is None:
+        rough = 1e-5 if getattr(model, "_precision", "float64") == "float32" else 1e-9
     assert abs(model.objective_ - answer.primal) <= rough * scale
     assert model.dual_gap_ >= 0
     if isinstance(model, (maxmargin.LinearSVC, maxmargin.LinearSVR)):

@@ -9,7 +9,8 @@ import pytest
 from sklearn.metrics import accuracy_score, r2_score
 
 from maxmargin import SVC, SVR
-from maxmargin.selection.scoring import Scoring
+from maxmargin.selection import SVCCV, SVRCV, NuSVCCV, calibrated, cross_val_decisions
+from maxmargin.selection.scoring import Known, Scoring
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -43,3 +44,33 @@ def test_a_score_of_its_own_is_asked() -> None:
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
     machine = Own().fit(X, y)
     assert Scoring(machine, None)(machine, X, y, None) == 0.25
+
+
+def no_machine(*_: Any) -> Any:
+    raise AssertionError("a machine was put together")
+
+
+@pytest.mark.parametrize("ties", [{}, {"break_ties": True}, {"decision_function_shape": "ovo"}], ids=str)
+@pytest.mark.parametrize("scoring", [None, "accuracy", "balanced_accuracy", "f1_macro", "neg_mean_squared_error"])
+@pytest.mark.parametrize("make, classes", [(SVCCV, 2), (SVCCV, 3), (SVCCV, 5), (NuSVCCV, 2), (NuSVCCV, 3), (SVRCV, 0)])
+def test_decisions_that_are_known_are_judged_without_a_machine(monkeypatch, make, classes, scoring, ties) -> None:
+    """Else every fold would be solved twice: by the family, and by the machine that is put together to be judged."""
+    if not classes and (ties or scoring not in (None, "neg_mean_squared_error")):
+        pytest.skip("of classes")
+    monkeypatch.setattr(Known, "_complete", no_machine)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    X[:, 0] += (y := rng.integers(0, classes or 9, 90))
+    grid: dict[str, Any] = {"nus": [0.1, 0.2]} if make is NuSVCCV else {"Cs": [0.1, 1.0]}
+    model = make(gammas=[0.1, 1.0], scoring=scoring, cv=3, **grid, **ties).fit(X, y)
+    assert set(model.cv_results_["status"]) <= {"certified", "dropped"}
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_decisions_outside_of_folds_and_probabilities_need_no_machine_of_a_fold(monkeypatch, classes) -> None:
+    monkeypatch.setattr(Known, "_complete", no_machine)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    X[:, 0] += (y := rng.integers(0, classes, 90))
+    assert np.isfinite(cross_val_decisions(SVC(), X, y, cv=3)).all()
+    assert calibrated(SVC(), X, y).predict_proba(X).shape == (90, classes)

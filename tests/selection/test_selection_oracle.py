@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, ShuffleSplit, StratifiedKFold
 
 from maxmargin import SVC, SVCCV, SVR, SVRCV, NuSVC, NuSVCCV, certify_fit
+from maxmargin.selection.judged import precision
 from maxmargin.selection.kernel import KernelFolds
 
 TIGHT = {"tol": 1e-6, "n_jobs": 1}
@@ -237,9 +238,8 @@ def test_threads_change_nothing() -> None:
 def test_a_point_that_was_mended_is_proven_where_that_cannot_have_moved_its_conditions(magnitude: float) -> None:
     """Δβ moves f by at most m² Σ |Δβ|, the difference of two of them by twice that: a millionth of tol is allowed."""
     matrices = SimpleNamespace(fits=True, magnitude=lambda gamma: magnitude, noise=lambda gamma: 0.0)
-    engine, machine = SimpleNamespace(matrices=matrices), SVC(gamma=1.0, tol=1e-3)
-    allowed = 1e-9 / (2 * magnitude**2)
-    for moved, proven in ((0.0, True), (0.999 * allowed, True), (1.001 * allowed, False)):
-        assert KernelFolds._sure(engine, machine, 0.0, moved) is proven
+    machine, allowed = SVC(gamma=1.0, tol=1e-3), 1e-9 / (2 * magnitude**2)
+    moved = np.array([0.0, 0.999 * allowed, 1.001 * allowed])
+    assert precision(machine, matrices, np.zeros(3), moved)[1].tolist() == [True, True, False]
     matrices.fits = False  # its runs judge by f as they left it
-    assert KernelFolds._sure(engine, machine, 0.0, 0.0) and not KernelFolds._sure(engine, machine, 0.0, 1e-99)
+    assert precision(machine, matrices, np.zeros(2), np.array([0.0, 1e-99]))[1].tolist() == [True, False]

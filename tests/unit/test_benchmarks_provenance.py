@@ -15,9 +15,8 @@ from benchmarks.base import Cell, Experiment, Problem, discover
 # Measured before records named their revision. Each must leave this list when it has been measured again, which
 # `python -m benchmarks due` plans.
 TO_MEASURE_AGAIN = (
-    "budget_accuracy", "budget_speed", "dc_grid",
-    "exact_error", "exact_memory", "exact_scaling", "inner", "linear",
-)  # fmt: skip
+    "budget_accuracy", "budget_speed", "dc_grid", "exact_error", "exact_memory", "inner", "linear",
+)
 RUNS = cli.stored()
 
 

@@ -27,7 +27,7 @@ class Options:
 
 @dataclass
 class DualResult(Result):
-    """Solution of the QP: alpha per variable, one multiplier per group, f = Kβ per sample, and in which precision.
+    """Solution of the QP: alpha per variable, one multiplier per group, f = Kβ per sample, and the precision to predict in.
 
     A number that nobody waited for is NaN: after Ctrl-C, or time that ended before the first pass, f may not be known
     for all samples. `first` is the alpha of the stage before, where there are two (ν-SVC with class weights).

@@ -34,7 +34,7 @@ from maxmargin.decomposition.ending import Progress
 from maxmargin.decomposition.inner import solve_tile
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.state import Overflow, Seats, State, over
-from maxmargin.decomposition.verified import known_violation, refine, renewed, require_finite, sure
+from maxmargin.decomposition.verified import known_violation, refine, renewed, require_finite, sure, too_coarse
 from maxmargin.decomposition.working_set import Violators, WorkingSet, merge, packed, unpacked, without_partner
 from maxmargin.kernel_values import Source
 from maxmargin.problem.formulations import QP
@@ -91,7 +91,7 @@ class Decomposition:
         self.start = self.state.beta
         self.n_variables = halves * kernel.total
         self.trials, self._all_free = 0, _core.FreeStep()
-        self.told_by = kernel.dtype  # precision in which what is reported is known
+        self.predicts = kernel.dtype  # precision in which decision values are as sure as the solution
 
     @property
     def kernel(self) -> Any:
@@ -140,7 +140,8 @@ class Decomposition:
                 else:
                     extremes, progress = yield from self._refined()
                     if state.violation <= tol:
-                        self.told_by = np.dtype(np.float64)
+                        if too_coarse(state):
+                            self.predicts = np.dtype(np.float64)
                         return None
                 continue
             gain = self._turn(extremes)
@@ -321,7 +322,7 @@ class Decomposition:
             alpha=point.alpha,
             multipliers=multipliers,
             f=self.state.f,
-            dtype=max(self.told_by, self.kernel.dtype),
+            dtype=max(self.predicts, self.kernel.dtype),
         )
         if self.state.over.all(bool(point.known.all())):
             result.violation = known_violation(self.state, point)

@@ -96,6 +96,11 @@ def refine(state: State) -> Generator[None, None, None]:
     state.exact = exact, now
 
 
+def too_coarse(state: State) -> bool:
+    """Whether these kernel values would put decision values off by more than half of tol, to which the solution is known."""
+    return _largest(state) * state.error > 0.5 * state.options.tol
+
+
 def _matters(state: State, error: FloatArray | float) -> BoolArray:
     """Of each sample held here: whether another f, at most `error` away, could change the violation or the gap."""
     point = state.point()

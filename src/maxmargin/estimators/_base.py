@@ -36,6 +36,9 @@ VERSION = version("maxmargin")
 FEW_VALUES = 1 << 18  # of X, whose look takes tens of microseconds; that of scikit-learn takes hundreds
 DOT_VALUES = 10_000  # up to which a dot product is the shortest look; of more values linear algebra wakes its threads
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+# Private attributes that only some fits set: where a warm start begins, probabilities, the order of a file that was read.
+OF_SOME_FITS = {"_last", "_memory", "_probA", "_probB", "_vote_order"}
+OF_ROWS = {"n_features_in_", "feature_names_in_"}  # set when rows are looked at
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -135,7 +138,7 @@ class Machine(BaseEstimator):
             raise ValueError(f"verbose={self.verbose!r} must be True, False or a whole number: larger says more")
 
     def _publish(self, result: Result, **attributes: Any) -> None:
-        """Set the fitted attributes, then warn of what the user must know."""
+        """Set the fitted attributes, and no other is left of an earlier fit; then warn of what the user must know."""
         attributes.setdefault("n_iter_", result.n_iter)
         attributes |= {
             "status_": str(result.status),
@@ -144,6 +147,9 @@ class Machine(BaseEstimator):
             "trace_": result.trace,
             "timings_": result.timings,
         }
+        left = {name for name in vars(self) if name.endswith("_")} - OF_ROWS  # not every fit sets all of it
+        for name in left | OF_SOME_FITS | set(attributes):  # those that it sets as well: they stand in their own order
+            self.__dict__.pop(name, None)
         self.__dict__.update(attributes)
         if self._warns and not (result.status.done or result.status is Status.CALLBACK):
             warnings.warn(self._advice(result), ConvergenceWarning, stacklevel=4)

@@ -119,6 +119,10 @@ class KernelMachine(Machine):
         """The bound of a sample of weight 1; C=inf, the hard margin, is solved as a very large one."""
         return hard_margin(getattr(self, "C", 1.0))
 
+    def _scales(self, multipliers: FloatArray) -> FloatArray:
+        """By what the coefficients of solutions are divided in the decision function; a row of multipliers for each."""
+        return np.ones(len(multipliers))
+
     def _about(self, setup: Setup, results: Sequence[Result]) -> dict[str, Any]:
         """Attributes that say how the fit went and what prediction needs of it."""
         return {

@@ -76,7 +76,7 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
     """Encoding of classes and the one-vs-one loop; a subclass gives the QP of two classes."""
 
     classes_: NDArray[Any]
-    _vote_order: IntArray  # of a model read from a LIBSVM file only (models/libsvm.py)
+    _vote_order: IntArray | None = None  # of a model read from a LIBSVM file only (models/libsvm.py)
     class_weight: Any
     decision_function_shape: str
     break_ties: bool
@@ -230,7 +230,7 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
 
     def _winner(self, scores: FloatArray) -> IntArray:
         """The class of the highest score; on ties the first, or in the order of the program that made it."""
-        order = getattr(self, "_vote_order", None)
+        order = self._vote_order
         return np.argmax(scores, axis=1) if order is None else np.asarray(order[np.argmax(scores[:, order], axis=1)])
 
 
@@ -482,7 +482,11 @@ class NuSVC(Probabilities, _KernelClassifier):
             margin = result.extra["margin"]
             return Solution(pair, result, pair.factor / margin, margin=margin)
         margin = -intercept_and_r(result.multipliers)[1]
-        return Solution(pair, result, np.ones(len(pair.y)), margin if margin > 0 else 1.0, margin)
+        return Solution(pair, result, np.ones(len(pair.y)), float(self._scales(result.multipliers[None])[0]), margin)
+
+    def _scales(self, multipliers: FloatArray) -> FloatArray:
+        margin = 0.5 * (multipliers[:, 1] - multipliers[:, 0])
+        return np.where(margin > 0, margin, 1.0)
 
     @staticmethod
     def _weighted(pair: Pair) -> bool:

@@ -110,7 +110,7 @@ def _lines(model: Any, kernel: Kernel, kernel_type: str) -> Iterator[str]:
     sigmoids = (model._probA, model._probB) if hasattr(model, "_probA") else None
     if hasattr(model, "classes_"):
         labels, counts = whole_labels(model, "LIBSVM"), model.n_support_.tolist()
-        order = list(getattr(model, "_vote_order", range(len(labels))))
+        order = list(range(len(labels)) if model._vote_order is None else model._vote_order)
         if len(labels) == 2:  # the second is ours to be positive, the first theirs: no sign turns
             order, columns = [1, 0], np.r_[counts[0] : sum(counts), 0 : counts[0]]
             coef = coef[:, columns]

@@ -83,7 +83,7 @@ def _classified(model: Any, g: Graph, values: str) -> tuple[str, str]:
     ordered = g.op("Add", votes if isinstance(model, Divided) else score_votes, g.op("Div", sums, squeezed))
     scores = ordered if model.decision_function_shape == "ovr" else values
     ranked = ordered if model.break_ties else votes
-    order = getattr(model, "_vote_order", None)
+    order = model._vote_order
     if order is None:
         return g.op("ArgMax", ranked, axis=1, keepdims=0), scores
     places = g.constant(order.astype(np.int64))

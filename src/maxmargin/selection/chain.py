@@ -1,6 +1,6 @@
 """Problems that begin from one another, where no whole kernel matrix fits: each is a run of the decomposition method.
 
-As native/decomposition/family.hpp, and with its interface: the solution at the last C, or on all rows, is where a problem
+As native/decomposition/family.hpp, and much of its interface: the solution at the last C, or on all rows, is where a problem
 begins, and for a fold there is added what the fold did at the last C. f = Kβ is known there, and follows by one pass over
 the samples whose coefficient has changed:
 

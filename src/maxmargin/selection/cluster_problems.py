@@ -209,13 +209,13 @@ class Cluster:
         while family.run(SLICE) < count:
             if stopped():
                 raise Stopped
-        found = [family.solution(p) for p in range(count)]
+        beta, f, beyond = family.solutions(0, count)
         begin, group = at[:-1], np.zeros(len(sign), np.int8)
-        beta, f = (np.concatenate([solution[k] for solution in found]) for k in range(2))
         point = Point(
             sign, sign, upper, group, np.zeros((count, groups)), begin, beta, f, np.ones(len(sign), bool)
         )
-        self._take(point, problems, places, extra, [s[2] for s in found], family, matrices, gamma)
+        each = np.split(beyond, np.cumsum([len(some) for some in extra])[:-1])
+        self._take(point, problems, places, extra, each, family, matrices, gamma)
 
     # ---- solutions ---------------------------------------------------------------------------------------------------
 
@@ -247,8 +247,9 @@ class Cluster:
             judged, place = self.test[one.fold, places[k]], self.place[one.fold]
             values = self.values[one.fold][one.setting]
             f = point.f[at]
-            values[place[places[k][judged]], one.problem] = but_for_rounding(f[judged], f) + intercept
-            values[place[extra[k]], one.problem] = but_for_rounding(beyond[k], f) + intercept
+            largest = float(np.abs(f).max(initial=0.0))
+            values[place[places[k][judged]], one.problem] = but_for_rounding(f[judged], largest) + intercept
+            values[place[extra[k]], one.problem] = but_for_rounding(beyond[k], largest) + intercept
 
     def _verdicts(self) -> Verdicts:
         out = self.out

@@ -103,7 +103,8 @@ def unseen(machine: Any, task: Task, loose: float = 0.0) -> Unseen:
         return clone(machine).set_params(**params, gamma=gamma, verbose=False, callback=None)
 
     engine = KernelFolds(task, single, Scoring(machine, _nothing), path="")
-    engine.matrices.fits = False  # for one setting: it wants the rows of its support vectors, and seldom all others
+    # One setting of two classes wants the rows of its support vectors, and seldom all others.
+    engine.matrices.fits &= len(task.data.classes) > 2
     engine.decisions, engine.loose = {}, loose
     for _ in engine.solve(board, [0], NEVER):
         pass

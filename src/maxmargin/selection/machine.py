@@ -26,6 +26,7 @@ from maxmargin.selection.table import results_table
 REPORT = (
     "best_params_", "best_index_", "best_score_", "cv_results_", "n_splits_", "search_status_", "search_trace_", "_maps",
 )  # fmt: skip
+OF_MODELS = {"_fitted_kernel", "_gamma", "_precision", "_committee", "_maps"}  # private attributes that a refit sets
 
 
 @cache
@@ -74,6 +75,7 @@ class Selecting(Machine):
         -------
         self
         """
+        self._forget()
         control = self._control()
         self._check_parameters()
         data = Labelled.of(self, X, y, sample_weight)
@@ -119,6 +121,11 @@ class Selecting(Machine):
         return fitted_from(machine, seed, X, y, sample_weight)
 
     # ---- steps of fit ------------------------------------------------------------------------------------------------
+
+    def _forget(self) -> None:
+        """A search begins from nothing, and has no model unless it fits one."""
+        for name in [name for name in vars(self) if name.endswith("_") or name in OF_MODELS]:
+            del self.__dict__[name]
 
     def _check_parameters(self) -> None:
         self._single({})._check_parameters()

@@ -41,6 +41,7 @@ class Matrices:
         self._base: Any = None
         self._gram: Any = None
         self._of: tuple[float, float] = (float("nan"), 0.0)
+        self._magnitude: dict[float, float] = {}
 
     def gram(self, gamma: float) -> Any:
         """The matrix of this γ, in the memory of the last one."""
@@ -69,7 +70,9 @@ class Matrices:
 
     def magnitude(self, gamma: float) -> float:
         """|K| ≤ its square."""
-        return float(np.sqrt(self._largest(Kernel(self.name, gamma, self.coef0, self.degree))))
+        if gamma not in self._magnitude:
+            self._magnitude[gamma] = float(np.sqrt(self._largest(Kernel(self.name, gamma, self.coef0, self.degree))))
+        return self._magnitude[gamma]
 
     def _largest(self, kernel: Kernel) -> float:
         if self.name == "precomputed":
@@ -137,10 +140,10 @@ class Matrices:
             gram.put(first, block, self.threads)
 
 
-def but_for_rounding(values: FloatArray, f: FloatArray) -> FloatArray:
-    """`values` of f at rows that are left out, 0 where they are within rounding of the solution's f.
+def but_for_rounding(values: FloatArray, largest: FloatArray | float) -> FloatArray:
+    """`values` of f at rows that are left out, 0 where they are within rounding of the largest of the solution's f.
 
     A row is taken out of a solution by subtracting what it had added. Where nothing else is near it, rounding is all that
     remains, with the sign of its own label: a machine without an intercept would seem to know it.
     """
-    return np.where(np.abs(values) <= _ROUNDING * np.abs(f).max(initial=0.0), 0.0, values)
+    return np.where(np.abs(values) <= _ROUNDING * largest, 0.0, values)

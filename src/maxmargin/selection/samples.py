@@ -44,6 +44,7 @@ class Samples:
         self.ends = np.searchsorted(self.label, np.arange(max(1, len(data.classes)) + 1))
         self._class_weight = class_weight
         self._task = task
+        self._chosen: dict[tuple[int, int], IntArray] = {}
         self._sample = np.full(data.X.shape[0], -1, np.int64)  # of each row
         self._sample[self.rows.member] = self.rows.owner
 
@@ -74,8 +75,10 @@ class Samples:
         return (*first, int(self.ends[j]), int(self.ends[j + 1])) if j >= 0 else (*first, first[1], first[1])
 
     def chosen(self, pair: tuple[int, int]) -> IntArray:
-        a, b, c, d = self.ranges(pair)
-        return np.concatenate([np.arange(a, b), np.arange(c, d)])
+        if pair not in self._chosen:
+            a, b, c, d = self.ranges(pair)
+            self._chosen[pair] = np.concatenate([np.arange(a, b), np.arange(c, d)])
+        return self._chosen[pair]
 
     def sample_of(self, rows: IntArray) -> IntArray:
         """The sample that each of some rows is, −1: it does not count."""
