@@ -66,8 +66,9 @@ class Ours(_Search):
     ours = True
 
     def built(self, problem: base.Problem, threads: int) -> Any:
-        more = {k: v for k, v in problem.options.items() if k != "values"}
-        return maxmargin.SVCCV(Cs=self.grid["C"], gammas=self.grid["gamma"], tol=problem.tol, n_jobs=threads, **more)
+        return maxmargin.SVCCV(
+            Cs=self.grid["C"], gammas=self.grid["gamma"], tol=problem.tol, cache_size=problem.cache_size, n_jobs=threads
+        )
 
     def counts(self) -> dict[str, float]:
         status = self.search.cv_results_["status"]
@@ -86,7 +87,8 @@ class GridOurs(_Search):
     ours = True
 
     def built(self, problem: base.Problem, threads: int) -> Any:
-        return GridSearchCV(maxmargin.SVC(tol=problem.tol, n_jobs=threads), self.grid, cv=5)
+        machine = maxmargin.SVC(tol=problem.tol, cache_size=problem.cache_size, n_jobs=threads)
+        return GridSearchCV(machine, self.grid, cv=5)
 
 
 class GridSklearn(_Search):
