@@ -130,6 +130,7 @@ class PairRows {
     part_[0] = {a, 0, blocks_.count(a), blocks_.width(a)};
     part_[1] = {b, part_[0].width, b < 0 ? 0 : blocks_.count(b), b < 0 ? 0 : blocks_.width(b)};
     width_ = part_[0].width + part_[1].width;
+    wide_ = width_ * blocks_.points().features() * index_t(sizeof(T)) > kNear;
     memory_.ensure(std::max<index_t>(1, (part_[0].count + part_[1].count) * width_));
     row_.assign(width_, nullptr);
     diagonal_.assign(width_, T(0));
@@ -166,6 +167,7 @@ class PairRows {
     index_t block, at, count, width;
   };
   static constexpr std::size_t kBatch = kRows;  // a register tile of the dense kernels
+  static constexpr index_t kNear = 1 << 21;     // bytes: more samples come from far away at each call, which takes more rows then
 
   const Piece& part_of(index_t v) const { return part_[v >= part_[1].at && part_[1].count > 0]; }
   index_t sample(index_t v) const { return blocks_.begin(part_of(v).block) + v - part_of(v).at; }
@@ -175,8 +177,9 @@ class PairRows {
   void fetch(index_t v, Want&& want) {
     // Of sparse samples most of the time goes into finding the entries that rows have in common, once for all rows of a call:
     // then more at a time the more there have been.
-    const std::size_t most =
-        blocks_.points().sparse() ? std::max(std::size_t(kChunk<T> / 4), std::size_t(used_ / 2)) : kBatch;
+    const std::size_t most = blocks_.points().sparse() ? std::max(std::size_t(kChunk<T> / 4), std::size_t(used_ / 2))
+                             : wide_ ? 4 * kBatch
+                                     : kBatch;
     best_.clear();
     for (index_t u = 0; u < width_; ++u) {
       if (row_[u] || u == v) continue;
@@ -247,6 +250,7 @@ class PairRows {
 
   BlockRows<T>& blocks_;
   bool shared_ = false;
+  bool wide_ = false;  // whether its samples take more than what stays near the processor
   Piece part_[2];
   index_t width_ = 0, used_ = 0;
   Buffer<T> memory_;

@@ -44,6 +44,30 @@ def test_all_problems_are_solved_and_their_numbers_add_up(options) -> None:
         assert trace["dual"][trace["problem"] == k].tolist() == list(range(1, length + 1))
 
 
+def test_the_first_may_have_nobody_beside_them() -> None:
+    """Whoever is alone ends before another begins; the others overlap."""
+    at_work, seen = set(), []
+
+    class Watched(Counting):
+        def turns(self):
+            at_work.add(self.k)
+            for turn in super().turns():
+                seen.append(set(at_work))
+                yield turn
+            at_work.discard(self.k)
+
+    several = Several(lambda k, deadline: Watched(k, deadline, 4, 0.002), 5, workers=2, alone=2)
+    assert [part.objective for part in run(several, Control()).parts] == [4] * 5
+    assert {0} in seen and {1} in seen and all(len(some) == 1 for some in seen if some & {0, 1})
+    assert max(map(len, seen)) == 2
+
+
+def test_turns_had_before_count_with_the_others() -> None:
+    result = run(lengths(3, 3, 0, max_turns=4, before=[0, 2, 6]), Control())
+    assert [part.n_iter for part in result.parts] == [3, 4, 6]
+    assert [part.status for part in result.parts] == [Status.CONVERGED, Status.MAX_ITER, Status.CONVERGED]
+
+
 def test_one_after_the_other_or_in_turn() -> None:
     def order(**options):
         return run(lengths(2, 2, 1, **options), Control()).trace["problem"][:-1].tolist()

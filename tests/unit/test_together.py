@@ -92,6 +92,86 @@ def test_bits_do_not_depend_on_threads(classes) -> None:
         np.testing.assert_array_equal(one.intercept_, other.intercept_)
 
 
+def equal_fits(make, X, y, weight=None) -> None:
+    """Models, reports and counts of a fit are those of one thread, for any number of threads."""
+    models = [make(n).fit(X, y, sample_weight=weight) for n in (1, 2, 3, 16)]
+    for other in models[1:]:
+        for name in ("support_", "_dual", "intercept_", "n_iter_", "objective_", "dual_gap_", "status_"):
+            np.testing.assert_array_equal(getattr(other, name), getattr(models[0], name), err_msg=name)
+        for name in ("inner_steps", "rows"):
+            assert other.timings_[name] == models[0].timings_[name], name
+
+
+@pytest.mark.parametrize("cache_size", [1.0, 2.0, 8.0, 200.0])
+def test_which_pairs_are_small_does_not_depend_on_threads(cache_size) -> None:
+    """Whatever the cache: pairs that two workers have room for and sixteen do not are solved in one way."""
+    X, y = make_blobs([30, 80, 160, 160, 320], 6, cluster_std=4.0, random_state=0)
+    equal_fits(lambda n: SVC(gamma=0.05, cache_size=cache_size, n_jobs=n), np.tile(X, (1, 20)), y)
+
+
+LARGE = {
+    "classes": lambda n: SVC(gamma=0.02, n_jobs=n),
+    "small sets": lambda n: SVC(gamma=0.02, n_jobs=n, working_set_size=30, shrinking=False),
+    "little cache": lambda n: SVC(gamma=0.02, n_jobs=n, cache_size=0.1, tol=1e-6),
+    "ν": lambda n: NuSVC(nu=0.01, gamma=0.02, n_jobs=n),
+    "two stages": lambda n: NuSVC(nu=0.01, gamma=0.02, n_jobs=n, class_weight={0: 3.0}),
+    "interior point": lambda n: SVC(gamma=0.02, n_jobs=n, inner_solver="ipm"),
+}
+
+
+@pytest.mark.parametrize("make", LARGE.values(), ids=LARGE)
+@pytest.mark.parametrize("sizes", [[90, 80, 70], [300, 200, 20, 20], [60] * 6], ids=str)
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_large_pairs_beside_one_another_have_the_bits_of_one_thread(monkeypatch, make, sizes, form) -> None:
+    """Three pairs, of which one is alone; one that is most of the work; an odd number."""
+    monkeypatch.setattr(together, "SMALL", 0)
+    monkeypatch.setattr("maxmargin.estimators.svc.SMALL", 0)
+    X, y = make_blobs(sizes, 5, cluster_std=4.0, random_state=1)
+    X = np.tile(X, (1, 30))  # enough of it for threads
+    equal_fits(make, sp.csr_matrix(X) if form == "csr" else X, y, np.random.default_rng(0).integers(1, 3, len(y)) * 1.0)
+
+
+def test_large_pairs_beside_one_another_stop_in_order(monkeypatch) -> None:
+    """By the callback, by time: every pair has a model, and what is said of all of them is true."""
+    monkeypatch.setattr(together, "SMALL", 0)
+    X, y = make_classification(900, 60, n_informative=10, n_classes=4, class_sep=0.1, random_state=0)
+    seen = []
+
+    def third(row) -> bool:
+        seen.append(row["problem"])
+        return len(seen) == 3
+
+    for limit in ({"callback": third}, {"max_time": 1e-9}, {"max_iter": 2}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = SVC(kernel="linear", C=10.0, tol=1e-9, n_jobs=2, working_set_size=20, **limit).fit(X, y)
+        assert model.status_ in limit and certify_fit(model, X, y).primal == pytest.approx(model.objective_, rel=1e-6)
+    assert len(seen) == 3 and (model.n_iter_ <= 2).all()
+
+
+def test_an_error_in_one_of_two_pairs_ends_the_fit(monkeypatch) -> None:
+    monkeypatch.setattr(together, "SMALL", 0)
+    made = together.Decomposition
+
+    def refuses(qp, *args, **options):
+        if qp.n == 110:
+            raise MemoryError("no room")
+        return made(qp, *args, **options)
+
+    monkeypatch.setattr(together, "Decomposition", refuses)
+    X, y = make_blobs([60, 60, 60, 50], 40, cluster_std=4.0, random_state=0)
+    with pytest.raises(MemoryError, match="no room"):
+        SVC(n_jobs=2).fit(np.tile(X, (1, 30)), y)
+
+
+def test_turns_and_steps_of_a_pair_that_was_not_sure_count(monkeypatch) -> None:
+    """float32 values leave doubt, and the decomposition finds nothing more to do."""
+    X, y = make_classification(2600, 20, n_informative=8, n_classes=3, random_state=0, flip_y=0.1)
+    model = SVC(C=10, gamma=0.1).fit(X.astype(np.float32), y)
+    assert model.status_ == "converged" and (model.n_iter_ >= 1).all()
+    assert model.timings_["inner_steps"] > len(model.support_) / 2 and model.timings_["rows"] > 0
+
+
 @pytest.mark.parametrize("make, kernel", [(SVC, "rbf"), (SVC, "linear"), (NuSVC, "laplacian"), (NuSVC, "poly")])
 @pytest.mark.parametrize("form", ["float64", "float32", "csr"])
 def test_all_kernel_values_beforehand_or_rows_on_demand_give_the_same_bits(monkeypatch, make, kernel, form) -> None:

@@ -114,7 +114,7 @@ class Apart:
         bundles = [np.flatnonzero(number == b) for b in np.unique(number)]
         return [bundle.tolist() for bundle in sorted(bundles, key=lambda some: -work[some].sum())]
 
-    def _bundle(self, some: list[int], share: float) -> tuple[Bundle, list[int]]:
+    def _bundle(self, some: list[int], processes: int) -> tuple[Bundle, list[int]]:
         """What is sent of some problems, and the blocks whose rows go with it."""
         blocks = sorted({b for p in some for b in self.problems[p].blocks})
         place = np.full(len(self._data.rows), -1, np.int64)
@@ -126,7 +126,7 @@ class Apart:
             moved.append(replace(problem, chosen=place[problem.chosen], blocks=(blocks.index(first), blocks.index(second))))
         data, left = self._data, self._control.deadline.left()
         deadline = Deadline.after(None if left is None else IN_TIME * left)
-        options = replace(self._options, threads=1, cache_size=self._options.cache_size * share)
+        options = replace(self._options, threads=1, processes=processes)
         sizes = [len(self._blocks[b]) for b in blocks]
         terms = data.kernel, data.dtype, data.known_frame(), options, self._control.max_iter, deadline
         return Bundle(*terms, problems=moved, sizes=sizes), blocks
@@ -143,7 +143,7 @@ class Apart:
         bundles = self._bundles(jobs)
         calls = []
         for number, some in enumerate(bundles):
-            bundle, blocks = self._bundle(some, 1 / jobs)  # processes of one machine, most often
+            bundle, blocks = self._bundle(some, jobs)  # processes of one machine, most often
             calls.append(joblib.delayed(numbered)(number, bundle, *self._rows(blocks)))
         found: list[tuple[int, list[DualResult]]] = []
         for _ in by_joblib(calls, jobs, found):
@@ -173,7 +173,7 @@ class Apart:
             carrier.drop(list(waiting))
 
     def _sent(self, carrier: Carrier, some: list[int]) -> Any:
-        bundle, blocks = self._bundle(some, 1.0)
+        bundle, blocks = self._bundle(some, 1)
         if self._data.kernel.name == "precomputed":
             refs = carrier.put_all(self._rows(blocks))
         else:

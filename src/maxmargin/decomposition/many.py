@@ -84,10 +84,12 @@ class Many:
         samples = kernel.samples
         Core: Any = _core.Many32 if samples.dtype == np.float32 else _core.Many64
         first, second = np.array([p.blocks for p in problems], np.int64).T
+        room = options.cache_size * MB / 2
+        workers = int(room / (samples.dtype.itemsize * max(n) ** 2))  # that have room for all rows of the largest
         self._core = Core(
             samples.points, kernel.rows, ends, first.copy(), second.copy(), self.offset, self._sign, center, upper, alpha,
             group, self.targets.shape[1], self.tol, max_turns if max_turns >= 0 else most, most, options.shrinking,
-            int(options.cache_size * MB / 2), self._mostly_wanted(), min(samples.threads, len(problems)),
+            int(room / options.processes), self._mostly_wanted(), max(1, min(samples.threads, len(problems), workers)),
         )  # fmt: skip
 
     def _mostly_wanted(self) -> bool:

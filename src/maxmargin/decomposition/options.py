@@ -23,6 +23,8 @@ class Options:
     shrinking: bool = True
     threads: int = 1
     inner_solver: str = "smo"
+    beside: int = 1  # large problems of a fit that may be solved at a time; each has such a part of the cache
+    processes: int = 1  # of one machine that solve parts of the fit at a time
 
 
 @dataclass

@@ -1,12 +1,16 @@
-"""Several QPs on the same samples as one run: the small ones side by side, the others one after the other.
+"""Several QPs on the same samples as one run: the small ones first, all threads side by side in the core, then the others.
 
-A problem that is small enough for one thread is one of `Many`; a large one has all threads, by decomposition. So have
-those small ones of which SMO in the precision of the data could not make sure: they go on from where they were.
+A problem that is small enough for one thread is one of `Many`; the others are solved by decomposition, and so are those
+small ones of which SMO in the precision of the data could not make sure: they go on from where they were. Of these others
+two are solved at a time, each with half of the threads and of the cache, as threads that share a problem lose a sixth and
+more to each other; one that is more work than all others has all threads. No bit depends on how many there are: which
+problems are small, and what each has of the cache (it decides the order of sums), is said by their sizes and cache_size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
@@ -27,6 +31,7 @@ IntArray = NDArray[np.int64]
 # thread, as fast at 3,000); a problem that is alone has all threads in decomposition.
 SMALL = 2500
 SMALL_ALONE = 1500
+BESIDE = 2  # others at a time
 
 
 class Together:
@@ -40,6 +45,7 @@ class Together:
         self._team = team
         self._parts: dict[int, DualResult] = {}
         self._begin = {p: problem.alpha for p, problem in enumerate(problems)}
+        self._before: dict[int, DualResult] = {}  # what small ones had come to that are not sure
         self._ids: list[int] = []  # of the small ones
         self._many: Many | None = None
         self._rest: Several[DualResult] | None = None
@@ -55,9 +61,8 @@ class Together:
         o = self._options
         if o.inner_solver != "smo" or o.working_set_size is not None:
             return []
-        most = SMALL if len(self.problems) > 1 else SMALL_ALONE
-        room = o.cache_size * MB / 2 / max(1, min(kernel.samples.threads, len(self.problems)))
-        fits = int(np.sqrt(room / kernel.dtype.itemsize)) - 32
+        most = SMALL if o.beside > 1 else SMALL_ALONE
+        fits = int(np.sqrt(o.cache_size * MB / 2 / kernel.dtype.itemsize)) - 32
         return [p for p, x in enumerate(self.problems) if x.solver is None and x.qp.n_variables <= min(most, fits)]
 
     def turns(self) -> Generator[Turn | None, None, Status | None]:
@@ -100,8 +105,13 @@ class Together:
             self._take(status)
         self._rest = rest = self._rest or self._others()
         found = rest.result(status).parts if self._which else []
-        parts = self._parts | dict(zip(self._which, found))
+        parts = self._parts | {p: self._whole(p, part) for p, part in zip(self._which, found)}
         return total([parts[p] for p in range(len(self.problems))])
+
+    def _whole(self, p: int, part: DualResult) -> DualResult:
+        """Of a problem with what it took before."""
+        before = self._before[p].timings if p in self._before else {}
+        return replace(part, timings={**part.timings, **{k: part.timings.get(k, 0.0) + v for k, v in before.items()}})
 
     def _take(self, status: Status) -> None:
         """What the small ones have come to; those that are in doubt go to the others, unless the run was stopped."""
@@ -111,26 +121,44 @@ class Together:
             good = isfinite(part.objective) and isfinite(part.violation)
             if not doubt or (good and status is not Status.CONVERGED):
                 self._parts[p] = part
-            elif good:
-                self._begin[p] = part.alpha
+            else:
+                self._before[p] = part
+                self._begin[p] = part.alpha if good else self._begin[p]
         self._many = None if status is Status.CONVERGED else self._many
 
     def _others(self) -> Several[DualResult]:
-        self._which = [p for p in range(len(self.problems)) if p not in self._parts]
+        which = [p for p in range(len(self.problems)) if p not in self._parts]
+        self._which, alone = self._in_order(which)
+        whole, threads = self._options, max(1, self._options.threads // BESIDE)
+        half = replace(whole, cache_size=whole.cache_size / whole.beside, threads=threads)
 
         def make(k: int, deadline: Deadline) -> Solver[DualResult]:
-            problem, begin = self.problems[self._which[k]], self._begin[self._which[k]]
+            p = self._which[k]
+            problem, begin, source = self.problems[p], self._begin[p], self._source(self.problems[p].chosen)
+            options = replace(half, threads=whole.threads)
+            if k >= alone and isinstance(source, NativeValues):
+                options, source = half, source.with_threads(threads)
             if problem.solver is not None:
-                return problem.solver(self._source(problem.chosen), self._options, deadline)
+                return problem.solver(source, options, deadline)
             f, path = problem.known if problem.known and begin is problem.alpha else (None, 0.0)
-            solver = Decomposition(
-                problem.qp, self._source(problem.chosen), self._options, alpha=begin, f=f, deadline=deadline
-            )
+            solver = Decomposition(problem.qp, source, options, alpha=begin, f=f, deadline=deadline)
             solver.state.came(path)
             return solver
 
         control, numbers = self._control, self._which if len(self.problems) > 1 else None
+        before = [self._before[p].n_iter if p in self._before else 0 for p in self._which]
         return Several(
             make, len(self._which), deadline=control.deadline, max_turns=control.max_iter, at_least=1, numbers=numbers,
-            comm=self._team,
+            comm=self._team, workers=BESIDE if whole.threads > 1 and alone < len(self._which) else 1, alone=alone,
+            before=before,
         )  # fmt: skip
+
+    def _in_order(self, which: list[int]) -> tuple[list[int], int]:
+        """Those to be solved alone, then those beside one another, the largest first; how many are alone."""
+        native = self._team.size == 1 and which and isinstance(self._source(self.problems[which[0]].chosen), NativeValues)
+        if not native or self._options.inner_solver != "smo" or self._options.beside == 1:
+            return which, len(which)
+        work = {p: float(self.problems[p].qp.n_variables) ** 2 for p in which}
+        order = sorted(which, key=lambda p: -work[p])
+        alone = sum(work[p] > sum(work.values()) / BESIDE for p in which)
+        return order, alone + (len(which) - alone) % BESIDE  # nobody is left without one beside it

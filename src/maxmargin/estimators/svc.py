@@ -16,7 +16,7 @@ from sklearn.base import ClassifierMixin
 from maxmargin.decomposition.apart import Apart, elsewhere
 from maxmargin.decomposition.many import Problem
 from maxmargin.decomposition.options import DualResult
-from maxmargin.decomposition.together import SMALL, Together
+from maxmargin.decomposition.together import BESIDE, SMALL, Together
 from maxmargin.estimators._base import check_choice, check_flags, check_number, check_seed, require_fitted
 from maxmargin.estimators._checkpoints import EVERY
 from maxmargin.estimators._constraints import INTERCEPT, NU, PAIRS, C, Constraints
@@ -107,10 +107,11 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         kept = checkpoint.recalled(order.restored)
         pairs = [replace(pair, kept=mine) for pair, mine in zip(pairs, kept)] if kept else pairs
         problems = [self._problem(pair) for pair in pairs]
+        options = replace(setup.options, beside=BESIDE if len(problems) > 1 and setup.team.size == 1 else 1)
         if setup.team.size == 1 and elsewhere(len(problems)):
-            solver: Apart | Together = Apart(problems, setup.source, members, setup.options, control, setup.kernel_data())
+            solver: Apart | Together = Apart(problems, setup.source, members, options, control, setup.kernel_data())
         else:
-            solver = Together(problems, setup.source, members, setup.options, control, setup.team)
+            solver = Together(problems, setup.source, members, options, control, setup.team)
         watched = checkpoint.watched(control, order.stored)
         result = run(solver, replace(watched, max_iter=-1))  # max_iter is a limit for each pair
         setup.widen(max(part.dtype for part in result.parts))

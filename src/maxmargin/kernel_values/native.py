@@ -148,6 +148,9 @@ class NativeValues:
     def wider(self) -> NativeValues | None:
         return None if self.dtype == np.float64 else type(self)(self.samples.wider(), self.rows)
 
+    def with_threads(self, threads: int) -> NativeValues:
+        return type(self)(self.samples.with_threads(threads), self.rows)
+
     @cached_property
     def magnitude(self) -> FloatArray | float:
         return self.samples.kernel.magnitude(self.samples.X, self.rows)

@@ -8,7 +8,8 @@ Problems are independent, so objectives, gaps and bounds add up. `make(k, deadli
     workers > 1            side by side in threads, one problem each (the core releases the interpreter). A problem
                            computes what it would compute alone, so the result does not depend on `workers`. Turns are
                            reported as they come; with `ordered` the problems at work report in turn, so that a limit on
-                           the number of turns cuts every run at the same place.
+                           the number of turns cuts every run at the same place. The first `alone` of them have nobody
+                           beside them.
 
 A run that is stopped keeps what it has of every problem; `at_least` says how many turns those have that it has not come to.
 """
@@ -66,9 +67,10 @@ class Several(Generic[ResultT]):
     def __init__(
         self, make: Callable[[int, Deadline], Solver[ResultT]], count: int, *, deadline: Deadline = NEVER,
         max_turns: int = -1, workers: int = 1, ordered: bool = False, take_turns: bool = False, at_least: int = 0,
-        numbers: Sequence[int] | None = None, comm: Comm = ALONE,
+        numbers: Sequence[int] | None = None, comm: Comm = ALONE, alone: int = 0, before: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
-        """`max_turns` is a limit for each problem (-1: none), `numbers` what their rows of the trace call them.
+        """`max_turns` is a limit for each problem (-1: none), `numbers` what their rows of the trace call them, `before` the
+        turns that they have had.
 
         `comm`: the ranks that share every one of the problems (one after the other, without workers).
 
@@ -77,7 +79,8 @@ class Several(Generic[ResultT]):
         self._numbers = range(count) if numbers is None and count > 1 else numbers
         self._make, self._count, self._deadline = make, count, deadline
         self._workers, self._ordered, self._take_turns = min(workers, count), ordered, take_turns
-        self._max_turns, self._at_least, self._comm = max_turns, at_least, comm
+        self._max_turns, self._at_least, self._comm, self._alone = max_turns, at_least, comm, alone
+        self._before = [0] * count if before is None else before
         self._solvers: dict[int, Solver[ResultT]] = {}
         self._turns: dict[int, Turns] = {}
         self._made: dict[int, int] = {}  # turns of each
@@ -135,7 +138,7 @@ class Several(Generic[ResultT]):
         with ThreadPoolExecutor(self._workers) as pool:
             try:
                 while waiting or running:
-                    while waiting and len(running) < self._workers:
+                    while waiting and len(running) < self._at_once(waiting[0], *running.values()):
                         k = waiting.popleft()
                         rest = -(-(len(waiting) + 1) // self._workers)
                         self._start(k, 1 if self._take_turns else rest)
@@ -156,6 +159,10 @@ class Several(Generic[ResultT]):
             finally:  # also when the run is stopped: the workers end at their next safe point
                 stop.set()
 
+    def _at_once(self, *problems: int) -> int:
+        """How many of these may be at work."""
+        return 1 if min(problems) < self._alone else self._workers
+
     def _queue(self, k: int, waiting: deque[int]) -> None:
         """A problem that is not done is the next, or the last where they take turns."""
         if k not in self._parts:
@@ -167,7 +174,7 @@ class Several(Generic[ResultT]):
         if k not in self._solvers:
             self._until[k] = self._deadline.share(share)
             self._solvers[k] = self._make(k, self._until[k])
-            self._turns[k], self._made[k] = self._solvers[k].turns(), 0
+            self._turns[k], self._made[k] = self._solvers[k].turns(), self._before[k]
 
     def _whole_turn(self, k: int, stop: threading.Event) -> Turn | None:
         turn = None
@@ -186,7 +193,7 @@ class Several(Generic[ResultT]):
             self._made[k] += 1
             if self._numbers is not None:
                 turn.extra["problem"] = self._numbers[k]
-            if self._made[k] == self._max_turns:
+            if 0 <= self._max_turns <= self._made[k]:
                 self._end(k, Status.MAX_ITER)
         if k not in self._parts and self._until[k].passed_for_all(self._comm):
             self._end(k, Status.MAX_TIME)
