@@ -12,4 +12,4 @@ class ExactOthers(Exact):
     title = "Exact kernel machines: other sets"
     sets = ("census", "cifar", "phishing", "susy", "space_ga")
     beside = ()
-    sizes = {"census": 20_000, "susy": 12_000}
+    sizes = {"census": 10_000, "cifar": 3_000, "susy": 8_000}

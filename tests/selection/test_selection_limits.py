@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV
 
 import maxmargin
 from maxmargin import SVC, SVCCV, SVRCV, NuSVCCV, certify_fit
-from maxmargin.selection import EdgeWarning
+from maxmargin.selection import EdgeWarning, kernel
 
 GRID = {"Cs": [0.1, 1.0, 10.0, 100.0], "gammas": [0.05, 0.5, 5.0], "cv": 3, "n_jobs": 1}
 
@@ -48,6 +48,21 @@ def true_of(search: Any, X: Any, y: Any) -> None:
             assert truth <= bound + 1e-9 < search.best_score_ + 1e-9
     assert search.best_params_ == {"C": search.C_, "gamma": search.gamma_}
     assert certify_fit(search, X, y).violation <= 2 * search.tol or search.status_ != "converged"
+
+
+@pytest.mark.parametrize("cache_size", [200.0, 0.02], ids=["matrix", "chain"])
+def test_what_is_dropped_does_not_depend_on_when_folds_end(cache_size: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the search looks at them one by one or all at once, in one thread or more."""
+    X, y = data(200)
+    tables = []
+    for seconds, threads in ((1e-5, 1), (1e-4, 2), (60.0, 1), (60.0, 3)):
+        monkeypatch.setattr(kernel, "SLICE", seconds)
+        grid = {**GRID, "cv": 5, "n_jobs": threads}
+        tables.append(fitted(SVCCV(**grid, tol=1e-6, cache_size=cache_size), X, y).cv_results_)
+    assert "dropped" in tables[0]["status"]
+    for table in tables[1:]:
+        for name in ("status", "mean_test_score", "score_bound", "split0_test_score"):
+            np.testing.assert_array_equal(table[name], tables[0][name], err_msg=name)
 
 
 def test_the_choice_is_the_grid_searchs() -> None:

@@ -42,7 +42,7 @@ def test_standings(own: tuple[Any, int, dict[str, Any]], monkeypatch: pytest.Mon
     X[:, 0] += (y := rng.integers(0, classes or 9, 120))
     grid: dict[str, Any] = {"nus": [0.1, 0.3]} if make is NuSVCCV else {"Cs": [0.1, 100.0]}
     make(gammas=[0.1, 1.0], cv=3, **grid, **params).fit(X, y, sample_weight=rng.uniform(0.5, 2.0, 120))
-    assert len(seen) > 10 and max(seen) > 0
+    assert len(seen) > 8 and max(seen) > 0
 
 
 @pytest.mark.parametrize("groups", [0, 1, 2])

@@ -238,19 +238,19 @@ class _Group:
             return
         family = self._family()
         ready = (time.perf_counter() - self.begun) / max(1, len(self.cells) * self.board.n_folds)
-        keys = list(self.plan.keys)
-        sizes = np.array([at.stop - at.start for at in self.plan.keys.values()])
-        owner, taken = np.repeat(np.arange(len(keys)), sizes), sizes == 0
+        keys, taken = list(self.plan.keys), 0
+        end = np.array([at.stop for at in self.plan.keys.values()])
         try:
-            while not taken.all():
+            while taken < len(keys):
                 left = self.deadline.left()
                 family.run(SLICE if left is None else min(SLICE, left))
                 stage = np.asarray(family.stage)
                 self._collect(family, stage)
-                done = np.bincount(owner, stage >= CONVERGED, minlength=len(keys)) == sizes
-                now = np.flatnonzero(done & ~taken)
-                taken[now] = True
-                self._take(family, [keys[k] for k in now], stage, ready)
+                # In the order of the plan, whenever they came: which cells are dropped depends on nothing but scores.
+                open_ = np.append(stage < CONVERGED, True)
+                done = int(np.searchsorted(end, open_.argmax(), side="right"))
+                self._take(family, keys[taken:done], stage, ready)
+                taken = done
                 self._drop(family)
                 yield turn_of(self.board)
         finally:
@@ -284,7 +284,7 @@ class _Group:
         for key in keys:
             (k, fold), at = key, self.plan.keys[key]
             cell, machine = self.cells[k], self.machines[k]
-            if (stage[at] == DROPPED).any():
+            if at.start == at.stop or (stage[at] == DROPPED).any() or (fold >= 0 and not self.board.wanted(cell)):
                 continue
             engine.seconds[cell, fold] = engine.seconds.get((cell, fold), 0.0) + float(seconds[at].sum())
             if fold < 0:
