@@ -149,6 +149,24 @@ def test_large_pairs_beside_one_another_stop_in_order(monkeypatch) -> None:
     assert len(seen) == 3 and (model.n_iter_ <= 2).all()
 
 
+@pytest.mark.parametrize("options", [{}, {"working_set_size": 100}])
+def test_a_cache_for_one_pair_at_a_time_is_enough_and_a_smaller_one_is_refused_with_what_would_do(options) -> None:
+    X, y = make_blobs([400, 380, 30], 40, cluster_std=6.0, random_state=0)
+
+    def fit(cache_size):
+        return SVC(cache_size=cache_size, n_jobs=2, **options).fit(np.tile(X, (1, 30)), y)
+
+    cache_size = 0.001
+    for _ in range(2):  # a row, then a tile
+        with pytest.raises(ValueError, match=f"cache_size={cache_size:g} MB .*give at least") as refused:
+            fit(cache_size)
+        cache_size = 1.01 * float(str(refused.value).split("give at least ")[1].split(" MB")[0])
+        if not options:
+            break
+    model = fit(cache_size)
+    assert model.status_ == "converged" and certify_fit(model, np.tile(X, (1, 30)), y).violation <= 1.001e-3
+
+
 def test_an_error_in_one_of_two_pairs_ends_the_fit(monkeypatch) -> None:
     monkeypatch.setattr(together, "SMALL", 0)
     made = together.Decomposition

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from maxmargin.decomposition.many import Many, Problem
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import Decomposition
-from maxmargin.decomposition.working_set import MB
+from maxmargin.decomposition.working_set import MB, row_bytes
 from maxmargin.kernel_values import NativeValues, Source
 from maxmargin.runtime import ALONE, Comm, Control, Deadline, Progress, Several, Solver, Status, Total, Turn, total
 
@@ -32,6 +32,7 @@ IntArray = NDArray[np.int64]
 SMALL = 2500
 SMALL_ALONE = 1500
 BESIDE = 2  # others at a time
+WIDEST = 8  # bytes of a kernel value, where float32 is not enough
 
 
 class Together:
@@ -129,15 +130,14 @@ class Together:
     def _others(self) -> Several[DualResult]:
         which = [p for p in range(len(self.problems)) if p not in self._parts]
         self._which, alone = self._in_order(which)
-        whole, threads = self._options, max(1, self._options.threads // BESIDE)
-        half = replace(whole, cache_size=whole.cache_size / whole.beside, threads=threads)
+        threads, half = self._options.threads, max(1, self._options.threads // BESIDE)
 
         def make(k: int, deadline: Deadline) -> Solver[DualResult]:
             p = self._which[k]
             problem, begin, source = self.problems[p], self._begin[p], self._source(self.problems[p].chosen)
-            options = replace(half, threads=whole.threads)
-            if k >= alone and isinstance(source, NativeValues):
-                options, source = half, source.with_threads(threads)
+            options = replace(self._options, cache_size=self._room(p), threads=threads if k < alone else half)
+            if isinstance(source, NativeValues):
+                source = source.with_threads(options.threads)
             if problem.solver is not None:
                 return problem.solver(source, options, deadline)
             f, path = problem.known if problem.known and begin is problem.alpha else (None, 0.0)
@@ -149,9 +149,15 @@ class Together:
         before = [self._before[p].n_iter if p in self._before else 0 for p in self._which]
         return Several(
             make, len(self._which), deadline=control.deadline, max_turns=control.max_iter, at_least=1, numbers=numbers,
-            comm=self._team, workers=BESIDE if whole.threads > 1 and alone < len(self._which) else 1, alone=alone,
-            before=before,
+            comm=self._team, workers=BESIDE if threads > 1 and alone < len(self._which) else 1, alone=alone, before=before,
         )  # fmt: skip
+
+    def _room(self, p: int) -> float:
+        """Of the cache, in MB: a part of it for each of those solved at a time, if a problem can do with that."""
+        o, qp = self._options, self.problems[p].qp
+        part = o.cache_size / o.beside
+        tile = min(o.working_set_size or 0, qp.n_variables) ** 2 * WIDEST
+        return part if max(row_bytes(qp.n, WIDEST), tile) <= part * MB else o.cache_size
 
     def _in_order(self, which: list[int]) -> tuple[list[int], int]:
         """Those to be solved alone, then those beside one another, the largest first; how many are alone."""
@@ -159,6 +165,6 @@ class Together:
         if not native or self._options.inner_solver != "smo" or self._options.beside == 1:
             return which, len(which)
         work = {p: float(self.problems[p].qp.n_variables) ** 2 for p in which}
-        order = sorted(which, key=lambda p: -work[p])
-        alone = sum(work[p] > sum(work.values()) / BESIDE for p in which)
-        return order, alone + (len(which) - alone) % BESIDE  # nobody is left without one beside it
+        giants = {p for p in which if work[p] > sum(work.values()) / BESIDE or self._room(p) == self._options.cache_size}
+        order = sorted(which, key=lambda p: (p not in giants, -work[p]))
+        return order, len(giants) + (len(which) - len(giants)) % BESIDE  # nobody is left without one beside it
