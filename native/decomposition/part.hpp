@@ -48,7 +48,8 @@ class Part {
         halves_(halves),
         threads_(threads),
         tile_(total, 2 * n_ >= total),
-        scratch_(std::max(1, threads)) {
+        scratch_(std::max(1, threads)),
+        dear_(points && !points->sparse() && n_ == total && points->features() >= kWide) {
     sample_.resize(n_);
     std::iota(sample_.begin(), sample_.end(), index_t(0));
     position_ = sample_;
@@ -172,7 +173,13 @@ class Part {
   // when take_rows() has brought the rows of `awaited` newcomers (numbers among the ids), which somebody else computes.
   TileView<T> tile_of(const Points<T>& from, const index_t* id, const index_t* row, index_t count, index_t* place,
                       const std::vector<index_t>& awaited) {
-    return tile_.make(from, id, std::vector<index_t>(row, row + count), place, scratch_, threads_, awaited);
+    const std::vector<index_t> rows(row, row + count);
+    if (!dear_) return tile_.make(from, id, rows, place, scratch_, threads_, awaited);
+    if (active_ <= kFew && cache_->slots() >= active_) fetch_newcomers(from, id, row, count);
+    const std::vector<index_t> held = newcomers(id, count, true);
+    const TileView<T> tile = tile_.make(from, id, rows, place, scratch_, threads_, held);
+    if (!held.empty()) take_held(held, id, count);
+    return tile;
   }
   index_t members() const { return tile_.members(); }  // of the last tile
   void take_rows(const std::vector<index_t>& awaited, const T* values, index_t width) {
@@ -221,8 +228,13 @@ class Part {
     const auto sums = [&](index_t first, T* const* keep) {
       return Sums<T>{missing_coef.data() + first, 1, 0, sum, 0, keep};
     };
+    if (dear_ && stored > 0) {  // put together from each other, then they are rows like the others
+      put_together(*from, absent, absent_row.data(), fresh);
+      held.insert(held.end(), fresh.begin(), fresh.end());
+      held_coef.insert(held_coef.end(), missing_coef.begin(), missing_coef.begin() + stored);
+    }
     add_rows(held, held_coef, sum);
-    if (stored > 0) {
+    if (!dear_ && stored > 0) {
       packed_rows_.pack(*from, absent_row.data(), stored);
       kernel_sum(list, packed_rows_, sums(0, fresh.data()), scratch_, threads_);
     }
@@ -323,6 +335,77 @@ class Part {
       }
     }
     return {{{up0, up1}, {low0, low1}}, finite};
+  }
+
+  // ---- samples of many features: a kernel value costs more than to look it up ---------------------------------------
+
+  static constexpr index_t kWide = 512;      // features from which on
+  static constexpr index_t kFew = 4096;      // samples up to which whole rows come before the tile: most of a working set will move
+  static constexpr index_t kTogether = 384;  // rows computed at a time: what the next ones find there is not computed again
+
+  // Those of the samples, by their numbers, that are not in the tile and have a row in the cache, or have none.
+  std::vector<index_t> newcomers(const index_t* id, index_t count, bool held) const {
+    std::vector<index_t> out;
+    for (index_t i = 0; i < count; ++i)
+      if (!tile_.has(id[i]) && (cache_->find(id[i]) != nullptr) == held) out.push_back(i);
+    return out;
+  }
+
+  void fetch_newcomers(const Points<T>& from, const index_t* id, const index_t* row, index_t count) {
+    std::vector<index_t> absent, absent_row;
+    for (index_t i : newcomers(id, count, false)) absent.push_back(id[i]), absent_row.push_back(row[i]);
+    cache_->begin_turn();
+    put_together(from, absent, absent_row.data(), cache_->place(absent));
+  }
+
+  // Rows of the tile from the cache.
+  void take_held(const std::vector<index_t>& held, const index_t* id, index_t count) {
+    T* values = wide_.ensure(index_t(held.size()) * count);
+    std::vector<index_t> at(count);
+    for (index_t i = 0; i < count; ++i) at[i] = position_[id[i] - first_];
+    for_slices(index_t(held.size()), slice_size(index_t(held.size()), 4 * count), threads_, [&](index_t first, index_t last) {
+      for (index_t k = first; k < last; ++k) {
+        const T* row = cache_->find(id[held[k]]);
+        for (index_t i = 0; i < count; ++i) values[k * count + i] = row[at[i]];
+      }
+    });
+    tile_.take(held, values, count, threads_);
+  }
+
+  // The rows of the first of these samples, as many as have a place `to`: K(i, j) from the row of j, where that is there.
+  void put_together(const Points<T>& from, const std::vector<index_t>& id, const index_t* row, const std::vector<T*>& to) {
+    constexpr index_t line = 64 / index_t(sizeof(T));
+    const index_t count = index_t(to.size());
+    std::vector<const T*> known(active_);  // by position
+    for (index_t j = 0; j < active_; ++j) known[j] = cache_->find(first_ + sample_[j]);
+    for (index_t i = 0; i < count; ++i) known[position_[id[i] - first_]] = nullptr;
+    std::vector<index_t> open, open_row;
+    std::vector<T*> out;
+    for (index_t first = 0; first < count; first += kTogether) {
+      const index_t some = std::min(kTogether, count - first);
+      open.clear(), open_row.clear();
+      for (index_t j = 0; j < active_; ++j)
+        if (!known[j]) open.push_back(j), open_row.push_back(active_row_[j]);
+      const index_t width = stride(index_t(open.size()));
+      T* wide = wide_.ensure(some * width);
+      out.resize(some);
+      for (index_t i = 0; i < some; ++i) out[i] = wide + i * width;
+      packed_rows_.pack(from, row + first, some);
+      kernel_rows(SampleList<T>{points_, open_row.data(), index_t(open.size())}, packed_rows_, out.data(), scratch_, threads_);
+      for_slices(some, slice_size(some, 2 * index_t(open.size())), threads_, [&](index_t begin, index_t end) {
+        for (index_t i = begin; i < end; ++i)
+          for (std::size_t k = 0; k < open.size(); ++k) to[first + i][open[k]] = out[i][k];
+      });
+      for_slices(active_, slice_size(active_, 4 * some, line), threads_, [&](index_t begin, index_t end) {
+        for (index_t block = begin; block < end; block += line)
+          for (index_t i = first; i < first + some; ++i) {
+            const index_t at = position_[id[i] - first_];
+            for (index_t j = block; j < std::min(block + line, end); ++j)
+              if (known[j]) to[i][j] = known[j][at];
+          }
+      });
+      for (index_t i = first; i < first + some; ++i) known[position_[id[i] - first_]] = to[i];
+    }
   }
 
   static index_t stride(index_t n) { return (n + kPanel<T> - 1) / kPanel<T> * kPanel<T>; }
@@ -454,6 +537,7 @@ class Part {
   Buffer<T> packed_, wide_;
   PackedRows<T> packed_rows_;
   std::vector<TileScratch<T>> scratch_;
+  bool dear_;  // whether its kernel values are
   std::unique_ptr<RowCache<T>> cache_;
   std::vector<Found> found_;  // by slice
 };

@@ -15,9 +15,12 @@ namespace maxmargin {
 
 constexpr index_t kBoxRows = 8;
 
+// Whole vectors; and one more where lines would stand a multiple of 1 kB apart: a dozen of them, read side by side, would be
+// in each other's place in the nearest cache.
 template <class T>
 constexpr index_t padded(index_t features) {
-  return (features + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
+  const index_t whole = (features + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
+  return whole > 0 && whole * index_t(sizeof(T)) % 1024 == 0 ? whole + kLanes<T> : whole;
 }
 
 // Whether testing pays, judged by the tests so far: one counter per thread and loop.

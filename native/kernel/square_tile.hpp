@@ -60,6 +60,7 @@ class SquareTile {
   }
 
   index_t members() const { return index_t(place_of_.size()); }
+  bool has(index_t id) const { return place_.find(id) >= 0; }
 
  private:
   // Room for `count` rows, those that are there at their places.
