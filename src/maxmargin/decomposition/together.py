@@ -135,9 +135,9 @@ class Together:
         def make(k: int, deadline: Deadline) -> Solver[DualResult]:
             p = self._which[k]
             problem, begin, source = self.problems[p], self._begin[p], self._source(self.problems[p].chosen)
-            options = replace(self._options, cache_size=self._room(p), threads=threads if k < alone else half)
-            if isinstance(source, NativeValues):
-                source = source.with_threads(options.threads)
+            options = replace(self._options, cache_size=self._room(p))
+            if k >= alone and isinstance(source, NativeValues):
+                options, source = replace(options, threads=half), source.with_threads(half)
             if problem.solver is not None:
                 return problem.solver(source, options, deadline)
             f, path = problem.known if problem.known and begin is problem.alpha else (None, 0.0)
