@@ -22,7 +22,7 @@ ROWS = {
     "ijcnn1": 5000, "covtype": 5000, "digits": 1797, "census_split": 3000,
 }  # fmt: skip
 CHOICES = {
-    "iris": 150, "wine": 178, "satellite": 2000, "zipcodes": 1500, "letters": 2000, "mnist10": 1000, "covtype7": 1500,
+    "iris": 150, "wine": 178, "satellite": 2000, "zipcodes": 1500, "news20_binary": 1500, "mnist10": 1000, "covtype7": 1500,
     "kdd_attacks": 2000,
 }  # fmt: skip
 LARGE = {"ijcnn1": 20_000}
