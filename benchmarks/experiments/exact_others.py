@@ -1,8 +1,8 @@
 """The table of the exact machines again, on sets that no other experiment of theirs uses.
 
-Nothing was tuned on them, but for one thing that this table brought to light: on cifar scikit-learn-intelex was twice as
-fast, and how kernel rows of dense samples of many features are computed was changed after that. Parts of the larger sets, so
-that the peers take minutes. For the settings of each program see the experiment `exact`.
+Nothing was tuned on them, but for one thing that this table brought to light: on cifar we were slower than
+scikit-learn-intelex, and how kernel rows of dense samples of many features are computed was changed after that. Parts of
+the larger sets, so that the peers take minutes. For the settings of each program see the experiment `exact`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ log loss no worse than CalibratedClassifierCV(ensemble=False)'s.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -84,8 +83,7 @@ class Selection(Experiment):
             pairs = [(ours, theirs) for ours, theirs in self._beside(run, solver) if ours["label"] != "choice"]
             ratios = [_seconds(theirs) / ours["best"] for ours, theirs in pairs]
             if ratios:
-                least = min(ratios)
-                mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+                least, mean = min(ratios), report.geometric_mean(ratios)
                 found = f"{mean:.3g}× in the mean of {len(ratios)}, {least:.3g}× at least"
                 verdict = "reached" if least >= goal else f"LOST on {sum(r < goal for r in ratios)}"
                 lines.append([f"times as fast as {solver}", found, f"{goal:g}× on each", verdict])

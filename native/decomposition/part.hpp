@@ -15,6 +15,7 @@
 #include <memory>
 #include <numeric>
 
+#include "decomposition/looked_up.hpp"
 #include "decomposition/row_cache.hpp"
 #include "kernel/square_tile.hpp"
 
@@ -337,11 +338,9 @@ class Part {
     return {{{up0, up1}, {low0, low1}}, finite};
   }
 
-  // ---- samples of many features: a kernel value costs more than to look it up ---------------------------------------
+  // ---- samples of many features (looked_up.hpp) ----------------------------------------------------------------------
 
-  static constexpr index_t kWide = 512;      // features from which on
-  static constexpr index_t kFew = 4096;      // samples up to which whole rows come before the tile: most of a working set will move
-  static constexpr index_t kTogether = 384;  // rows computed at a time: what the next ones find there is not computed again
+  static constexpr index_t kFew = 4096;  // samples up to which whole rows come before the tile: most of a working set will move
 
   // Those of the samples, by their numbers, that are not in the tile and have a row in the cache, or have none.
   std::vector<index_t> newcomers(const index_t* id, index_t count, bool held) const {
@@ -372,40 +371,13 @@ class Part {
     tile_.take(held, values, count, threads_);
   }
 
-  // The rows of the first of these samples, as many as have a place `to`: K(i, j) from the row of j, where that is there.
+  // The rows of the first of these samples, as many as have a place `to`.
   void put_together(const Points<T>& from, const std::vector<index_t>& id, const index_t* row, const std::vector<T*>& to) {
-    constexpr index_t line = 64 / index_t(sizeof(T));
-    const index_t count = index_t(to.size());
     std::vector<const T*> known(active_);  // by position
     for (index_t j = 0; j < active_; ++j) known[j] = cache_->find(first_ + sample_[j]);
-    for (index_t i = 0; i < count; ++i) known[position_[id[i] - first_]] = nullptr;
-    std::vector<index_t> open, open_row;
-    std::vector<T*> out;
-    for (index_t first = 0; first < count; first += kTogether) {
-      const index_t some = std::min(kTogether, count - first);
-      open.clear(), open_row.clear();
-      for (index_t j = 0; j < active_; ++j)
-        if (!known[j]) open.push_back(j), open_row.push_back(active_row_[j]);
-      const index_t width = stride(index_t(open.size()));
-      T* wide = wide_.ensure(some * width);
-      out.resize(some);
-      for (index_t i = 0; i < some; ++i) out[i] = wide + i * width;
-      packed_rows_.pack(from, row + first, some);
-      kernel_rows(SampleList<T>{points_, open_row.data(), index_t(open.size())}, packed_rows_, out.data(), scratch_, threads_);
-      for_slices(some, slice_size(some, 2 * index_t(open.size())), threads_, [&](index_t begin, index_t end) {
-        for (index_t i = begin; i < end; ++i)
-          for (std::size_t k = 0; k < open.size(); ++k) to[first + i][open[k]] = out[i][k];
-      });
-      for_slices(active_, slice_size(active_, 4 * some, line), threads_, [&](index_t begin, index_t end) {
-        for (index_t block = begin; block < end; block += line)
-          for (index_t i = first; i < first + some; ++i) {
-            const index_t at = position_[id[i] - first_];
-            for (index_t j = block; j < std::min(block + line, end); ++j)
-              if (known[j]) to[i][j] = known[j][at];
-          }
-      });
-      for (index_t i = first; i < first + some; ++i) known[position_[id[i] - first_]] = to[i];
-    }
+    std::vector<index_t> at(to.size());
+    for (std::size_t i = 0; i < to.size(); ++i) known[at[i] = position_[id[i] - first_]] = nullptr;
+    looked_up_.complete(samples(), std::move(known), from, row, at, to, scratch_, threads_);
   }
 
   static index_t stride(index_t n) { return (n + kPanel<T> - 1) / kPanel<T> * kPanel<T>; }
@@ -538,6 +510,7 @@ class Part {
   PackedRows<T> packed_rows_;
   std::vector<TileScratch<T>> scratch_;
   bool dear_;  // whether its kernel values are
+  LookedUp<T> looked_up_;
   std::unique_ptr<RowCache<T>> cache_;
   std::vector<Found> found_;  // by slice
 };

@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedKFold
 from maxmargin import SVC, SVR, NuSVC, OneClassSVM, certify_fit
 from maxmargin.selection import cross_val_decisions
 
-N, WIDE = 1600, 600  # too many samples for SMO over all of them; native/decomposition/part.hpp: kWide
+N, WIDE = 1600, 600  # too many samples for SMO over all of them; native/decomposition/looked_up.hpp: kWide
 
 
 def data(n: int = N, seed: int = 0) -> tuple[Any, Any]:

@@ -31,7 +31,7 @@ IntArray = NDArray[np.int64]
 # thread, as fast at 3,000); a problem that is alone has all threads in decomposition.
 SMALL = 2500
 SMALL_ALONE = 1500
-BESIDE = 2  # others at a time
+BESIDE = 2  # others of several classes at a time: Options.beside
 WIDEST = 8  # bytes of a kernel value, where float32 is not enough
 
 
@@ -53,6 +53,7 @@ class Together:
         self._which: list[int] = []  # of the others
         self._made = 0  # turns
         kernel = source(np.concatenate(blocks)) if team.size == 1 else None  # ranks share every problem
+        self._native = isinstance(kernel, NativeValues)
         if isinstance(kernel, NativeValues) and (small := self._small(kernel)):
             self._ids = small
             ends, some = np.cumsum([0, *map(len, blocks)]), [problems[p] for p in small]
@@ -130,14 +131,15 @@ class Together:
     def _others(self) -> Several[DualResult]:
         which = [p for p in range(len(self.problems)) if p not in self._parts]
         self._which, alone = self._in_order(which)
-        threads, half = self._options.threads, max(1, self._options.threads // BESIDE)
+        beside, threads = self._options.beside, self._options.threads
+        part = max(1, threads // beside)
 
         def make(k: int, deadline: Deadline) -> Solver[DualResult]:
             p = self._which[k]
             problem, begin, source = self.problems[p], self._begin[p], self._source(self.problems[p].chosen)
             options = replace(self._options, cache_size=self._room(p))
             if k >= alone and isinstance(source, NativeValues):
-                options, source = replace(options, threads=half), source.with_threads(half)
+                options, source = replace(options, threads=part), source.with_threads(part)
             if problem.solver is not None:
                 return problem.solver(source, options, deadline)
             f, path = problem.known if problem.known and begin is problem.alpha else (None, 0.0)
@@ -149,7 +151,7 @@ class Together:
         before = [self._before[p].n_iter if p in self._before else 0 for p in self._which]
         return Several(
             make, len(self._which), deadline=control.deadline, max_turns=control.max_iter, at_least=1, numbers=numbers,
-            comm=self._team, workers=BESIDE if threads > 1 and alone < len(self._which) else 1, alone=alone, before=before,
+            comm=self._team, workers=beside if threads > 1 and alone < len(self._which) else 1, alone=alone, before=before,
         )  # fmt: skip
 
     def _room(self, p: int) -> float:
@@ -161,10 +163,10 @@ class Together:
 
     def _in_order(self, which: list[int]) -> tuple[list[int], int]:
         """Those to be solved alone, then those beside one another, the largest first; how many are alone."""
-        native = self._team.size == 1 and which and isinstance(self._source(self.problems[which[0]].chosen), NativeValues)
-        if not native or self._options.inner_solver != "smo" or self._options.beside == 1:
+        beside = self._options.beside
+        if not self._native or self._options.inner_solver != "smo" or beside == 1:
             return which, len(which)
         work = {p: float(self.problems[p].qp.n_variables) ** 2 for p in which}
-        giants = {p for p in which if work[p] > sum(work.values()) / BESIDE or self._room(p) == self._options.cache_size}
+        giants = {p for p in which if work[p] > sum(work.values()) / beside or self._room(p) == self._options.cache_size}
         order = sorted(which, key=lambda p: (p not in giants, -work[p]))
-        return order, len(giants) + (len(which) - len(giants)) % BESIDE  # nobody is left without one beside it
+        return order, len(giants) + (len(which) - len(giants)) % beside  # nobody is left without one beside it
