@@ -118,12 +118,22 @@ def result_path(name: str, draft: bool) -> pathlib.Path:
 def merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """The new run, plus the old records of data sets that it did not touch, if they were measured alike.
 
-    Ratios are taken inside one data set, and its cells always come from one run. Each record names its own revision.
+    Ratios are taken inside one data set, and its cells always come from one run. Each record names its own revision, and
+    its machine where that is another one; where the report sets times against the machine's bandwidth, there is one alone.
     """
-    alike = all(old.get(key) == new[key] for key in ("hardware", "versions", "threads", "quick"))
+    one_machine = bool(old.get("read_gb_per_s") or new.get("read_gb_per_s"))
+    same = ("threads", "quick", *(("hardware",) if one_machine else ()))
+    alike = all(old.get(key) == new[key] for key in same) and _packages(old) == _packages(new)
     touched = {record["dataset"] for record in new["records"]}
     kept = [record for record in old["records"] if record["dataset"] not in touched] if alike else []
+    if old.get("hardware") != new["hardware"]:
+        kept = [{"hardware": old["hardware"], **record} for record in kept]
     return new | {"records": kept + new["records"]}
+
+
+def _packages(run: dict[str, Any]) -> dict[str, str]:
+    """Versions, without the instruction set that ours found."""
+    return {name: version.split(" ")[0] for name, version in run.get("versions", {}).items()}
 
 
 def stored() -> dict[str, dict[str, Any]]:

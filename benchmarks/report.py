@@ -53,10 +53,21 @@ def conditions(run: dict[str, Any]) -> str:
     scale = run.get("scale", 1.0)
     quick += f" **{100 * scale:g} % of the rows: not a result.**" if scale < 1.0 else ""
     return (
-        f"Measured {_dates(run)} on {run['hardware']}, {provenance.named(run)}; {run['threads']} threads, "
+        f"Measured {_dates(run)} on {machines(run)}, {provenance.named(run)}; {run['threads']} threads, "
         f"{best_of(run)}, limit {run['time_limit']:g} s per fit; {data}{_quiet(run['records'])}.{quick} "
         f"Versions: {packages}."
     )
+
+
+def machines(run: dict[str, Any]) -> str:
+    """What it was measured on, and which sets on which, if there were several."""
+    found: dict[str, dict[str, None]] = {run["hardware"]: {}}
+    for record in run["records"]:
+        found.setdefault(record.get("hardware", run["hardware"]), {})[record["dataset"]] = None
+    used = {machine: list(sets) for machine, sets in found.items() if sets}
+    if len(used) < 2:
+        return next(iter(used), run["hardware"])
+    return " and ".join(f"{machine} ({listed(sets)})" for machine, sets in used.items())
 
 
 def _dates(run: dict[str, Any]) -> str:

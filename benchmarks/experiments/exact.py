@@ -88,7 +88,7 @@ class Exact(Experiment):
                 cells = [_both(default, best, ours) for default, best in peers.values()]
                 lines.append([name, report.size(ours), f"**{report.time_cell(ours, ours, [])}**", *cells])
         caption = (
-            f"Exact kernel machines, RBF, tol 1e-3, seconds on a {run['hardware']}, {run['threads']} threads, "
+            f"Exact kernel machines, RBF, tol 1e-3, seconds on a {report.machines(run)}, {run['threads']} threads, "
             f"{report.best_of(run)}, a fresh process per fit. maxmargin at its default, a kernel cache of 200 MB; each "
             "peer at its default / at its best: a cache of 200 (LIBSVM: 100) or 2,000 MB, and for scikit-learn-intelex "
             "float32 or float64, sparse rows as they are or unpacked. The ratio is to the better one. Measured with "

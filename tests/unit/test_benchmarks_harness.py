@@ -260,6 +260,19 @@ def test_a_partial_run_keeps_other_data_sets_but_not_other_conditions():
     new = conditions | {"records": [{"dataset": "b", "best": 2}]}
     assert cli.merge(old, new)["records"] == [{"dataset": "a", "best": 1}, {"dataset": "b", "best": 2}]
     assert cli.merge(old | {"threads": 1}, new)["records"] == new["records"]
+    assert cli.merge(old | {"versions": {"numpy": "1"}}, new)["records"] == new["records"]
+
+
+def test_a_data_set_measured_on_another_machine_is_kept_and_says_so():
+    old = {"hardware": "2-core (AVX2)", "versions": {"maxmargin": "0.1.0 (v3)"}, "threads": 2, "quick": False}
+    old["records"] = [{"dataset": "a"}, {"dataset": "b"}, {"dataset": "c", "hardware": "1-core"}]
+    new = old | {"hardware": "2-core (AVX-512)", "versions": {"maxmargin": "0.1.0 (v4)"}, "records": [{"dataset": "b"}]}
+    merged = cli.merge(old, new)
+    assert report.machines(merged) == "2-core (AVX-512) (b) and 2-core (AVX2) (a) and 1-core (c)"
+    assert report.machines(cli.merge(merged, old)) == "2-core (AVX2) (a and b) and 1-core (c)"  # measured there once more
+    assert report.machines(new) == "2-core (AVX-512)"
+    bandwidth = {"read_gb_per_s": {"2": 10.0}}
+    assert cli.merge(old | bandwidth, new | bandwidth)["records"] == new["records"]
 
 
 def test_everything_is_found_and_makes_cells():
