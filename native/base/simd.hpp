@@ -116,12 +116,6 @@ inline void transpose(Vec<T>* rows) {
 }
 
 // Lane by lane; b where either is NaN. One instruction each, which compilers do not find by themselves.
-#if defined(__AVX__) && !defined(__AVX512F__)
-inline Simd<float>::Vec larger(Simd<float>::Vec a, Simd<float>::Vec b) { return __builtin_ia32_maxps256(a, b); }
-inline Simd<float>::Vec smaller(Simd<float>::Vec a, Simd<float>::Vec b) { return __builtin_ia32_minps256(a, b); }
-inline Simd<double>::Vec larger(Simd<double>::Vec a, Simd<double>::Vec b) { return __builtin_ia32_maxpd256(a, b); }
-inline Simd<double>::Vec smaller(Simd<double>::Vec a, Simd<double>::Vec b) { return __builtin_ia32_minpd256(a, b); }
-#else
 template <class V>
 inline V larger(V a, V b) {
   return a > b ? a : b;
@@ -130,66 +124,97 @@ template <class V>
 inline V smaller(V a, V b) {
   return a < b ? a : b;
 }
+#if defined(__AVX__) && !defined(__AVX512F__)
+inline Simd<float>::Vec larger(Simd<float>::Vec a, Simd<float>::Vec b) { return __builtin_ia32_maxps256(a, b); }
+inline Simd<float>::Vec smaller(Simd<float>::Vec a, Simd<float>::Vec b) { return __builtin_ia32_minps256(a, b); }
+inline Simd<double>::Vec larger(Simd<double>::Vec a, Simd<double>::Vec b) { return __builtin_ia32_maxpd256(a, b); }
+inline Simd<double>::Vec smaller(Simd<double>::Vec a, Simd<double>::Vec b) { return __builtin_ia32_minpd256(a, b); }
 #endif
+
+// The same bits as another type.
+template <class To, class From>
+[[gnu::always_inline]] inline To bits_as(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
 
 // e^x to about 1 ulp (float) or 2 ulp (double); 0 where it is below half the smallest normal number, finite above the
 // largest argument. x = n ln 2 + r with |r| ≤ ln 2 / 2: adding 1.5·2^mantissa rounds x / ln 2 to the integer n in the low
-// bits; 2^n of the smallest n is 0. `count` vectors in place, all of them step by step: the steps of one wait for each
-// other, so that side by side they take little longer than one alone.
+// bits; 2^n of the smallest n is 0. A value V is a vector, with integers I in its lanes, or a single number: without
+// branches and loops, so that the compiler makes vectors of the loop around it.
+template <class V, class I>
+struct ExpOfFloats {
+  V shifted, r, q;
+  static constexpr float more[] = {0.0416683875f, 0.1666652068f, 0.4999999345f};  // minimax of (e^r − 1 − r) / r², error 3e-9
+
+  [[gnu::always_inline]] inline void begin(V x) {
+    const V within = smaller(V{} + 88.0f, larger(V{} - 88.0f, x));
+    shifted = within * 1.44269504f + 12582912.0f;
+    const V n = shifted - 12582912.0f;
+    r = (within - n * 0.693359375f) - n * -2.12194440e-4f;
+    q = 0.0013814609f * r + 0.0083687103f;
+  }
+  [[gnu::always_inline]] inline void next(int step) { q = q * r + more[step]; }
+  [[gnu::always_inline]] inline V end() const {
+    const I power = (bits_as<I>(shifted) - 0x4b400000 + 127) << 23;
+    return (q * (r * r) + r + 1.0f) * bits_as<V>(power);
+  }
+};
+
+template <class V, class... C>
+[[gnu::always_inline]] inline V horner(V r, V q, C... c) {
+  ((q = q * r + c), ...);
+  return q;
+}
+
+template <class V, class I>
+[[gnu::always_inline]] inline V exp_of_doubles(V x) {
+  const V within = smaller(V{} + 709.0, larger(V{} - 709.0, x));
+  const V shifted = within * 1.4426950408889634 + 6755399441055744.0;
+  const V n = shifted - 6755399441055744.0;
+  const V r = (within - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
+  // Taylor to r^13: the next term is below 5e-18
+  const V q = horner(r, V{} + 1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0,
+                     1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5);
+  const I power = (bits_as<I>(shifted) - 0x4338000000000000 + 1023) << 52;
+  return (q * (r * r) + r + 1.0) * bits_as<V>(power);
+}
+
+template <class V, class I>
+[[gnu::always_inline]] inline V exp_of_floats(V x) {
+  ExpOfFloats<V, I> e;
+  e.begin(x);
+  e.next(0);
+  e.next(1);
+  e.next(2);
+  return e.end();
+}
+
+[[gnu::always_inline]] inline float exp(float x) { return exp_of_floats<float, std::int32_t>(x); }
+[[gnu::always_inline]] inline double exp(double x) { return exp_of_doubles<double, std::int64_t>(x); }
+inline Simd<float>::Vec exp(Simd<float>::Vec x) { return exp_of_floats<Simd<float>::Vec, Simd<float>::IVec>(x); }
+inline Simd<double>::Vec exp(Simd<double>::Vec x) { return exp_of_doubles<Simd<double>::Vec, Simd<double>::IVec>(x); }
+
+// `count` vectors in place, all of them step by step: the steps of one wait for each other, so that side by side they take
+// little longer than one alone.
 template <int count>
 [[gnu::always_inline]] inline void exp_all(Simd<float>::Vec* x) {
-  using V = Simd<float>::Vec;
-  using I = Simd<float>::IVec;
-  const V magic = splat(12582912.0f);
-  V r[count], q[count];
+  ExpOfFloats<Simd<float>::Vec, Simd<float>::IVec> e[count];
 #pragma GCC unroll 8
-  for (int i = 0; i < count; ++i) {
-    const V within = smaller(splat(88.0f), larger(splat(-88.0f), x[i]));
-    x[i] = within * 1.44269504f + magic;
-    const V n = x[i] - magic;
-    r[i] = (within - n * 0.693359375f) - n * -2.12194440e-4f;
-  }
-  // minimax of (e^r − 1 − r) / r², error 3e-9
+  for (int i = 0; i < count; ++i) e[i].begin(x[i]);
+#pragma GCC unroll 3
+  for (int step = 0; step < 3; ++step)
 #pragma GCC unroll 8
-  for (int i = 0; i < count; ++i) q[i] = splat(0.0013814609f) * r[i] + 0.0083687103f;
+    for (int i = 0; i < count; ++i) e[i].next(step);
 #pragma GCC unroll 8
-  for (int i = 0; i < count; ++i) q[i] = q[i] * r[i] + 0.0416683875f;
-#pragma GCC unroll 8
-  for (int i = 0; i < count; ++i) q[i] = q[i] * r[i] + 0.1666652068f;
-#pragma GCC unroll 8
-  for (int i = 0; i < count; ++i) q[i] = q[i] * r[i] + 0.4999999345f;
-#pragma GCC unroll 8
-  for (int i = 0; i < count; ++i) {
-    const I bits = ((I)x[i] - (I)magic + 127) << 23;
-    x[i] = (q[i] * (r[i] * r[i]) + r[i] + 1.0f) * (V)bits;
-  }
+  for (int i = 0; i < count; ++i) x[i] = e[i].end();
 }
-
 template <int count>
 inline void exp_all(Simd<double>::Vec* x) {
-  using V = Simd<double>::Vec;
-  using I = Simd<double>::IVec;
-  const V magic = splat(6755399441055744.0);
 #pragma GCC unroll 8
-  for (int i = 0; i < count; ++i) {
-    const V within = smaller(splat(709.0), larger(splat(-709.0), x[i]));
-    const V shifted = within * 1.4426950408889634 + magic;
-    const V n = shifted - magic;
-    const V r = (within - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
-    // Taylor to r^13: the next term is below 5e-18
-    V q = splat(1.0 / 6227020800.0);
-    for (double c : {1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0, 1.0 / 5040.0,
-                     1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5})
-      q = q * r + c;
-    const I bits = ((I)shifted - (I)magic + 1023) << 52;
-    x[i] = (q * (r * r) + r + 1.0) * (V)bits;
-  }
-}
-
-template <class V>
-inline V exp(V x) {
-  exp_all<1>(&x);
-  return x;
+  for (int i = 0; i < count; ++i) x[i] = exp(x[i]);
 }
 
 }  // namespace maxmargin

@@ -217,7 +217,7 @@ class Maintainer {
       model_.panels.get(j, point_.data());
       measure(point_.data());
       for (index_t k = 0; k < model_.count; ++k)
-        gram_[j * stride + k] = gram_[k * stride + j] = exp_minus(row_[k]);
+        gram_[j * stride + k] = gram_[k * stride + j] = exp(-row_[k]);
     }
   }
 

@@ -57,7 +57,7 @@ void kernel_rows(const View& x, const std::int64_t* rows, index_t n, const Real*
   for_each_block(x, rows, n, panels, Real(gamma), threads, [&](index_t first, int size, const Real* t, Real*) {
     for (int i = 0; i < size; ++i)
 #pragma omp simd
-      for (index_t j = 0; j < count; ++j) out[(first + i) * stride + j] = exp_minus(t[i * slots + j]);
+      for (index_t j = 0; j < count; ++j) out[(first + i) * stride + j] = exp(-t[i * slots + j]);
   });
 }
 

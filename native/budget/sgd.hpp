@@ -33,11 +33,11 @@ template <class Real>
 void expansions(const Real* t, index_t n, const Real* coef, index_t stride, index_t outputs, Real* kernel,
                 double* output) {
   if (outputs == 1) {
-    output[0] = expansion(coef, n, [t](index_t j) { return exp_minus(t[j]); });
+    output[0] = expansion(coef, n, [t](index_t j) { return exp(-t[j]); });
     return;
   }
 #pragma omp simd
-  for (index_t j = 0; j < n; ++j) kernel[j] = exp_minus(t[j]);
+  for (index_t j = 0; j < n; ++j) kernel[j] = exp(-t[j]);
   for (index_t c = 0; c < outputs; ++c)
     output[c] = expansion(coef + c * stride, n, [kernel](index_t j) { return kernel[j]; });
 }
