@@ -43,7 +43,7 @@ DECISIONS_3 = {
 }  # fmt: skip
 
 WHY = {  # by set
-    "susy": "24,000 rows in 20 passes; the paper: 4,500,000 in one",
+    "susy": "24,000 rows, several passes; the paper: 4,500,000 in one",
     "skin": "another split",
     "w8a": "39,799 rows; the paper: 17,188",
     "phishing": "8,844 rows; the paper: 8,315, another split",
