@@ -82,15 +82,11 @@ def speedup_lines(figure: int, dataset: str, measured: dict[int, float], modelle
 
     The figures print no numbers, so what is published is the text's word on them.
     """
-    _, _, says = FIGURES[figure]
-    one = measured[1]
-    lines = [
-        Line(f"figure {figure}", f"{dataset}: speed-up on {n} ranks", "", None, one / t, f"published: {says}")
-        for n, t in measured.items()
-    ]
-    model = [(n, t) for n, t in modelled.items() if n not in measured]
-    why = f"**by the cost model, not measured**; published: {says}"
-    return lines + [Line(f"figure {figure}", f"{dataset}: speed-up on {n} ranks", "", None, one / t, why) for n, t in model]
+    says, one = f"published: {FIGURES[figure][2]}", measured[1]
+    times = {n: (t, f"{n} ranks", says) for n, t in measured.items() if n > 1}
+    for n, t in modelled.items():
+        times.setdefault(n, (t, f"{n} ranks (cost model, not measured)", f"by the cost model; {says}"))
+    return [Line(f"figure {figure}", f"{dataset}, {ranks}:", "", None, one / t, why) for t, ranks, why in times.values()]
 
 
 CLAIMS = (
