@@ -72,7 +72,10 @@ class _Table(Experiment):
             if ours and peer and ours["status"] == "ok" and peer["status"] in ("ok", "timeout"):
                 late = peer["status"] == "timeout"
                 ratio = (report.limit_of(peer) if late else peer["best"]) / ours["best"]
-                said.append(f"{name} {'more than ' if late else ''}{ratio:.2g} times faster")
+                if late and ratio < 1:
+                    said.append(f"{name} not known (LIBSVM was stopped before ours was done)")
+                else:
+                    said.append(f"{name} {'more than ' if late else ''}{float(f'{ratio:.2g}'):g} times faster")
         return ", ".join(said) or "(not measured yet)"
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hinge import hinge_svc
+from sklearn.base import clone
 
-from maxmargin import _core
+from maxmargin import LinearSVC, LinearSVR, _core
 from maxmargin.data import matrix
 from maxmargin.linear import direction
 from maxmargin.linear.problem import LinearProblem
@@ -200,3 +201,25 @@ def test_compact_fit_is_the_dense_fit(monkeypatch):
     packed = hinge_svc(C=0.1, tol=1e-6).fit(x, y)
     assert packed.objective_ == pytest.approx(kept.objective_, rel=2e-6)
     assert packed.score(x, y) == kept.score(x, y)
+
+
+@pytest.mark.parametrize("columns", [(100, 50), (200, 100)])  # the Newton matrix is factored, or only multiplied with
+@pytest.mark.parametrize("C", [50.0, 1000.0])
+@pytest.mark.parametrize(
+    "machine",
+    [LinearSVC(loss="hinge"), LinearSVC(loss="hinge", fit_intercept=False), LinearSVC(loss="squared_hinge"), LinearSVR()],
+    ids=lambda machine: f"{type(machine).__name__}-{machine.loss}-{machine.fit_intercept}",
+)
+def test_features_that_few_rows_have_do_not_hold_up_the_steps(machine, C, columns):
+    """A sample of the rows does not know of them; steps along such directions are short, and the next see all rows."""
+    rng = np.random.default_rng(1)
+    n, (usual, rare) = 12_000, columns
+    X = np.zeros((n, usual + rare), np.float32)
+    X[:, :usual] = rng.standard_normal((n, usual))
+    for j in range(usual, usual + rare):
+        X[rng.choice(n, 3, replace=False), j] = 3 * rng.random(3)
+    score = X[:, :usual] @ rng.standard_normal(usual)
+    labels = np.sign(score) * np.where(rng.random(n) < 0.2, -1, 1)
+    y = score + rng.standard_normal(n) if isinstance(machine, LinearSVR) else labels
+    fitted = clone(machine).set_params(C=C, tol=1e-3, n_jobs=1).fit(X, y)
+    assert fitted.status_ == "converged" and fitted.n_iter_ <= 40

@@ -44,6 +44,7 @@ ROUGH = 0.06      # rounding at which the sample has told what it can
 WARM = 0.02       # rounding to begin with at a point that was given: of another C or of most of the samples
 FALL = 0.3        # h falls by at most this factor per turn
 NEAR = 0.015      # rows with this part of the largest slope (|u| < 8h) have their duals polished
+SHORT = 0.5       # steps below it, three in a row: a sample of the band is no guide to the rest of it
 EASY = 0.05       # violation after a polish that shows coordinate descent to be quick here: it takes over
 
 
@@ -65,6 +66,7 @@ class Newton(Descent):
             self._penalty[-1] = 0.0
         self._directions = Directions(problem, self._penalty, self._random)
         self._wide = self._directions.wide and not rough
+        self._short = 0  # steps in a row, along directions from a sample
         self._alpha: FloatArray | None = None
         self._promised, self._promise = np.zeros(0), Sum(problem)  # duals of the path and their cut
 
@@ -138,6 +140,8 @@ class Newton(Descent):
             problem.advance(m, q, step)
             clock.lap("line search")
             self._tighten(step, -0.5 * dot(grad, p), rounding)
+            if not exact:
+                self._short = self._short + 1 if step < SHORT else 0
         return None
 
     def duals(self) -> FloatArray | None:
@@ -178,7 +182,9 @@ class Newton(Descent):
         self.bound(self._promise.cut(offset, mass, size))
 
     def _exact(self, rounding: float) -> bool:
-        """Whether what a sample of the band leaves out would show in the gap."""
+        """Whether what a sample of the band leaves out would show in the gap, or has shown in the steps."""
+        if self._short >= 3 and not self.rough:
+            return True
         if self.problem.loss == "squared_hinge":
             return self.relative_gap < 0.05 or self.tol < 1e-5
         return (self._wide and rounding < 3 * self.tol * self.objective) or self.tol < 1e-5
