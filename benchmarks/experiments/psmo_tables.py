@@ -75,7 +75,7 @@ class _Table(Experiment):
                 if late and ratio < 1:
                     said.append(f"{name} not known (LIBSVM was stopped before ours was done)")
                 else:
-                    said.append(f"{name} {'more than ' if late else ''}{float(f'{ratio:.2g}'):g} times faster")
+                    said.append(f"{name} {'more than ' if late else ''}{report.between([ratio])} times faster")
         return ", ".join(said) or "(not measured yet)"
 
 
