@@ -1,6 +1,6 @@
 // QPs on one kernel matrix that begin from one another: the settings of C and the folds of one gamma, for each pair of classes.
 //
-//   minimise ½ βᵀKβ − cᵀβ    lo ≤ β ≤ hi,  Σ_group β = target        per problem, as in part.hpp; f = Kβ, score = c − f
+//   minimise ½ βᵀKβ − cᵀβ    lo ≤ β ≤ hi,  Σ_group β = target        per problem, as in part_state.hpp; f = Kβ, score = c − f
 //   stop     violation ≤ tol; a turn that gains nothing, three times, is a stall
 //
 // A problem begins when its parent is solved, from the parent's β: what is at a bound goes to the new one (0, for a sample

@@ -1,6 +1,6 @@
 // Many small QPs at once, each of two blocks of samples (pairs of classes): one problem per thread, the largest first.
 //
-//   minimise ½ βᵀKβ − cᵀβ    lo ≤ β ≤ hi,  Σ_group β fixed         per problem, as in part.hpp; f = Kβ, score = c − f
+//   minimise ½ βᵀKβ − cᵀβ    lo ≤ β ≤ hi,  Σ_group β fixed         per problem, as in part_state.hpp; f = Kβ, score = c − f
 //   stop     violation ≤ tol with f summed anew in double; else another round; a round that moves nothing is a stall
 //
 // SMO over the variables of a problem, with kernel rows on demand: of a thousand samples a hundred or so ever move. After some

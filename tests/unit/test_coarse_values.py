@@ -131,6 +131,7 @@ def test_who_was_left_out_comes_back_when_its_exact_value_says_so(sums, monkeypa
 
     monkeypatch.setattr(solver.Decomposition, "_ready", ready)
     monkeypatch.setattr(solver, "refine", refine)
+    monkeypatch.setattr(solver, "AGAIN", np.inf)  # however far they have to go
     rising: list[float] = []
     model = SVC(C=10.0, gamma=0.5, callback=lambda info: rising.append(info["dual"]) if turns else None).fit(X, y)
     assert len(turns) > 1 and turns[-1] > turns[0]  # it went on
@@ -228,3 +229,32 @@ def clone_with(model: SVC, precision: str) -> SVC:
     other = copy.copy(model)
     other._precision = precision
     return other
+
+
+@pytest.mark.parametrize("machine, task", MACHINES, ids=lambda m: type(m).__name__)
+def test_values_that_lead_astray_again_are_given_up(machine, task, sums, monkeypatch) -> None:
+    """f follows float32 steps half as far again as it should, so that no exact f helps: they go on for a twentieth of the way."""
+    plain, refine, turn = NativeValues.update, verified.refine, solver.Decomposition._turn
+    farthest, turns = [np.inf], []
+
+    def wrong(self: Any, part: Any, ids: Any, coef: Any) -> int:
+        return plain(self, part, ids, coef * (1.5 if self.dtype == np.float32 else 1.0))
+
+    def noted(state: Any) -> Any:
+        farthest[0] = 1.05 * state.path + 0.05 * float(np.sum(np.abs(state.coef) * state.kernel.magnitude))
+        yield from refine(state)
+
+    def watched(self: Any, extremes: Any) -> float:
+        if self.kernel.dtype == np.float32 and farthest[0] < np.inf:
+            assert self.state.path <= farthest[0]
+            turns.append(self.state.path)
+        return turn(self, extremes)
+
+    monkeypatch.setattr(NativeValues, "update", wrong)
+    monkeypatch.setattr(solver, "refine", noted)
+    monkeypatch.setattr(solver.Decomposition, "_turn", watched)
+    X, y = rows(task)
+    model = clone(machine).set_params(working_set_size=100).fit(X, y)
+    assert turns and model.status_ == "converged"
+    judged(model, X, y, rough=1e-9)
+    last_row_is_the_model(model)

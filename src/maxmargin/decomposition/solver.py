@@ -48,6 +48,7 @@ PATIENCE = 1.0  # seconds after Ctrl-C or the end of the time for which the repo
 MOST_STEPS = 10**7  # and a thousand per sample: a problem that wants more (unscaled features) will not end in sensible time
 SHRINK_EVERY = 10  # turns; a look costs one pass over the active samples, a cut one pass over the cached rows
 TRIALS = 3  # how often a run that was not what it seemed may go on
+AGAIN = 0.05  # of the way that β has come: how much longer it may be with float32 values once f had to be made exact
 
 
 def solve(
@@ -150,7 +151,7 @@ class Decomposition:
             # The pass that the report needs would end too late.
             if self.deadline.passed_for_all(self.team, state.unshrink_seconds()):
                 return Status.MAX_TIME
-            if self._out_of_steps():
+            if self._out_of_steps() or self._misled():
                 return Status.STALLED
             if state.violation > tol and progress.stalled(gain, self.dual):
                 if state.left and not looked:  # once: a sample left out may be what is missing
@@ -167,6 +168,7 @@ class Decomposition:
     def _ready(self) -> Generator[None, None, tuple[FloatArray, Progress]]:
         """Sum up f where it is not known, and begin at β with everyone active."""
         require_finite(self.state)
+        self.farthest = np.inf
         yield from self.state.sum_up()
         self.dual = self.state.dual_at_start()
         self.working_set = WorkingSet(self.state.size, self.state.size // 2)
@@ -175,6 +177,7 @@ class Decomposition:
     def _refined(self) -> Generator[None, None, tuple[FloatArray, Progress]]:
         """f of float64 wherever it matters; whoever may move by that is active."""
         yield from refine(self.state)
+        self.farthest = self.state.path + AGAIN * self.state.summed
         if self.state.left:
             yield from self.state.unshrink()
         self.dual = self.state.dual_at_start()
@@ -183,6 +186,10 @@ class Decomposition:
     def _may_try_again(self) -> bool:
         self.trials += 1
         return self.trials <= TRIALS
+
+    def _misled(self) -> bool:
+        """Whether float32 values lead on and on from an exact f: to the optimum of the rounded K, which may lie far off."""
+        return self.farthest < np.inf and self.state.path > self.farthest
 
     def _out_of_steps(self) -> bool:
         return bool(self.costs.counts["inner_steps"] > MOST_STEPS + 1000 * self.kernel.total)

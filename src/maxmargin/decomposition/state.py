@@ -122,6 +122,11 @@ class State:
         """What β has gone through since f was summed: Σ |Δβ_i| m_i."""
         return self.over.of(self._path)
 
+    @property
+    def summed(self) -> float:
+        """What f is a sum of: where β stands, and what it has gone through, as a given f had been on its way before."""
+        return self.path + self.over.of(np.abs(self.coef) * self.kernel.magnitude)
+
     def came(self, path: float) -> None:
         """What a given f had gone through before this run."""
         self._path += path

@@ -76,9 +76,8 @@ def refine(state: State) -> Generator[None, None, None]:
     kernel, wider = state.kernel, state.kernel.wider()
     assert wider is not None
     now, n = state.coef, state.qp.n
-    gone = state.path + state.over.of(np.abs(now) * kernel.magnitude)  # a given f had been on its way before
     found = state.error or _audited(state)  # `sure` has looked for it a moment ago
-    error = min(kernel.noise * gone, BEYOND * found) * kernel.magnitude
+    error = min(kernel.noise * state.summed, BEYOND * found) * kernel.magnitude
     f, then = state.exact or (np.full(n, np.nan), np.zeros(n))
     exact = np.full(n, np.nan)
     # Who was looked at before is known but for what has moved since; the others need a sum over all.
