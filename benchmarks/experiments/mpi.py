@@ -29,7 +29,7 @@ TASKS = {
     "cadata": ("svr", "nu_svr"),
     "mnist8": ("svc", "nu_svc"),
 }
-NU = {"nu_svc": 0.01, "nu_svr": 0.3}
+NU = {"covtype": 0.131544, "mv": 0.020947, "mnist8": 0.01, "cadata": 0.3}  # the first two are the paper's
 FIGURE = {  # of the PSMO paper
     ("mnist8", "svc"): 7, ("covtype", "svc"): 8, ("mnist8", "nu_svc"): 9, ("covtype", "nu_svc"): 10, ("mv", "svr"): 11,
     ("mv", "nu_svr"): 12,
@@ -166,9 +166,9 @@ class Mpi(Experiment):
 
 def _problem(name: str, task: str, **options: Any) -> Problem:
     kernel = dict(discover("datasets")[name].kernel)
-    if task in NU:
+    if task.startswith("nu_"):
         kernel.pop("C" if task == "nu_svc" else "epsilon", None)
-        kernel["nu"] = NU[task]
+        kernel["nu"] = NU[name]
     return Problem(task, **kernel, options=options)
 
 
