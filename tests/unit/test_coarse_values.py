@@ -131,7 +131,8 @@ def test_who_was_left_out_comes_back_when_its_exact_value_says_so(sums, monkeypa
 
     monkeypatch.setattr(solver.Decomposition, "_ready", ready)
     monkeypatch.setattr(solver, "refine", refine)
-    monkeypatch.setattr(solver, "AGAIN", np.inf)  # however far they have to go
+    monkeypatch.setattr(solver, "AGAIN", np.inf)  # however far they have to go,
+    monkeypatch.setattr(solver, "AUDIT_EVERY", 10**9)  # and whatever f is before
     rising: list[float] = []
     model = SVC(C=10.0, gamma=0.5, callback=lambda info: rising.append(info["dual"]) if turns else None).fit(X, y)
     assert len(turns) > 1 and turns[-1] > turns[0]  # it went on
@@ -203,13 +204,13 @@ def test_an_error_that_was_found_is_not_forgotten_when_those_who_had_it_are_exac
     monkeypatch.setattr(NativeValues, "noise", property(lambda self: 1.0))  # nobody believes float32 unseen
     off = 0.1
     state.part.add(np.arange(N), np.full(N, off))
-    found = verified._audited(state)
+    found = verified._audited(state, np.arange(N))
     assert found == pytest.approx(off, rel=0.1)
     exact = state.kernel.wider().sum(np.arange(N), *state.gathered(state.coef))
     state.part.add(np.arange(N), exact - state.f)
-    assert verified._audited(state) == found and not verified.sure(state)
+    assert verified._audited(state, np.arange(N)) == found and not verified.sure(state)
     state.stand_at(state.beta.copy(), exact)
-    assert verified._audited(state) < 1e-3 * found and verified.sure(state)
+    assert verified._audited(state, np.arange(N)) < 1e-3 * found and verified.sure(state)
 
 
 @pytest.mark.parametrize("C, precision", [(100.0, "float32"), (9000.0, "float64")])
@@ -233,7 +234,7 @@ def clone_with(model: SVC, precision: str) -> SVC:
 
 @pytest.mark.parametrize("machine, task", MACHINES, ids=lambda m: type(m).__name__)
 def test_values_that_lead_astray_again_are_given_up(machine, task, sums, monkeypatch) -> None:
-    """f follows float32 steps half as far again as it should, so that no exact f helps: they go on for a twentieth of the way."""
+    """f follows float32 steps half as far again as it should, so no exact f helps: they end after a twentieth of the way."""
     plain, refine, turn = NativeValues.update, verified.refine, solver.Decomposition._turn
     farthest, turns = [np.inf], []
 
@@ -252,9 +253,33 @@ def test_values_that_lead_astray_again_are_given_up(machine, task, sums, monkeyp
 
     monkeypatch.setattr(NativeValues, "update", wrong)
     monkeypatch.setattr(solver, "refine", noted)
+    monkeypatch.setattr(solver, "AUDIT_EVERY", 10**9)  # nothing is noticed before
     monkeypatch.setattr(solver.Decomposition, "_turn", watched)
     X, y = rows(task)
     model = clone(machine).set_params(working_set_size=100).fit(X, y)
     assert turns and model.status_ == "converged"
+    judged(model, X, y, rough=1e-9)
+    last_row_is_the_model(model)
+
+
+@pytest.mark.parametrize("machine, task", MACHINES, ids=lambda m: type(m).__name__)
+def test_values_that_never_come_to_an_end_are_given_up(machine, task, monkeypatch) -> None:
+    """f follows float32 steps twice as far as it should: no step comes nearer, and what f says of violators is not so."""
+    plain, turn, turns = NativeValues.update, solver.Decomposition._turn, []
+
+    def wrong(self: Any, part: Any, ids: Any, coef: Any) -> int:
+        return plain(self, part, ids, coef * (2.0 if self.dtype == np.float32 else 1.0))
+
+    def counted(self: Any, extremes: Any) -> float:
+        turns.append(self.kernel.dtype)
+        return turn(self, extremes)
+
+    monkeypatch.setattr(NativeValues, "noise", property(lambda self: 1.0 if self.dtype == np.float32 else 1e-14))
+    monkeypatch.setattr(NativeValues, "update", wrong)
+    monkeypatch.setattr(solver.Decomposition, "_turn", counted)
+    X, y = rows(task)
+    model = clone(machine).set_params(working_set_size=100).fit(X, y)
+    assert turns.count(np.float32) <= 10 * solver.AUDIT_EVERY and turns[-1] == np.float64
+    assert model.status_ == "converged"
     judged(model, X, y, rough=1e-9)
     last_row_is_the_model(model)

@@ -34,7 +34,7 @@ from maxmargin.decomposition.ending import Progress
 from maxmargin.decomposition.inner import solve_tile
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.state import Overflow, Seats, State, over
-from maxmargin.decomposition.verified import known_violation, refine, renewed, require_finite, sure, too_coarse
+from maxmargin.decomposition.verified import known_violation, refine, renewed, require_finite, sure, told_apart, too_coarse
 from maxmargin.decomposition.working_set import Violators, WorkingSet, merge, packed, unpacked, without_partner
 from maxmargin.kernel_values import Source
 from maxmargin.problem.formulations import QP
@@ -48,6 +48,7 @@ PATIENCE = 1.0  # seconds after Ctrl-C or the end of the time for which the repo
 MOST_STEPS = 10**7  # and a thousand per sample: a problem that wants more (unscaled features) will not end in sensible time
 SHRINK_EVERY = 10  # turns; a look costs one pass over the active samples, a cut one pass over the cached rows
 TRIALS = 3  # how often a run that was not what it seemed may go on
+AUDIT_EVERY = 100  # turns; a look costs some hundred rows of float64 values
 AGAIN = 0.05  # of the way that β has come: how much longer it may be with float32 values once f had to be made exact
 
 
@@ -151,7 +152,7 @@ class Decomposition:
             # The pass that the report needs would end too late.
             if self.deadline.passed_for_all(self.team, state.unshrink_seconds()):
                 return Status.MAX_TIME
-            if self._out_of_steps() or self._misled():
+            if self._out_of_steps() or self._misled(progress.turns):
                 return Status.STALLED
             if state.violation > tol and progress.stalled(gain, self.dual):
                 if state.left and not looked:  # once: a sample left out may be what is missing
@@ -187,9 +188,15 @@ class Decomposition:
         self.trials += 1
         return self.trials <= TRIALS
 
-    def _misled(self) -> bool:
-        """Whether float32 values lead on and on from an exact f: to the optimum of the rounded K, which may lie far off."""
-        return self.farthest < np.inf and self.state.path > self.farthest
+    def _misled(self, turns: int) -> bool:
+        """Whether float32 values lead to the optimum of the rounded K, which may lie far off: they go on and on from an
+        exact f, or f has come to be off by much of what it is said to violate."""
+        if self.farthest < np.inf and self.state.path > self.farthest:
+            return True
+        if turns % AUDIT_EVERY != AUDIT_EVERY - 1:
+            return False
+        active = np.sort(self.state.part.active) - self.kernel.first
+        return not told_apart(self.state, self.state.violation, active)
 
     def _out_of_steps(self) -> bool:
         return bool(self.costs.counts["inner_steps"] > MOST_STEPS + 1000 * self.kernel.total)

@@ -15,6 +15,7 @@ from maxmargin.decomposition.ending import EPSILON, Point, cancels
 from maxmargin.decomposition.state import Overflow, State
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 DRIFT = 1e-4  # of tol: rounding that f may have gathered on its way
@@ -45,22 +46,29 @@ def renewed(state: State) -> bool:
 
 def sure(state: State) -> bool:
     """Whether kernel values are fine enough to tell that the violation is below tol."""
-    tol, kernel = state.options.tol, state.kernel
+    if state.kernel.dtype == np.float64:
+        return known_violation(state, state.point()) <= state.options.tol
+    return told_apart(state, state.options.tol, np.arange(state.qp.n))
+
+
+def told_apart(state: State, violation: float, samples: IntArray) -> bool:
+    """Whether the error of f is well below such a violation of these samples, whose f is up to date."""
+    kernel = state.kernel
     if kernel.dtype == np.float64:
-        return known_violation(state, state.point()) <= tol
-    spread = float(np.sqrt(state.over.of(np.square(state.coef * kernel.magnitude))))
-    if cancels(kernel.noise * _largest(state) * spread, tol):
         return True
-    return 2 * _largest(state) * _audited(state) <= 0.5 * tol
+    spread = float(np.sqrt(state.over.of(np.square(state.coef * kernel.magnitude))))
+    if cancels(kernel.noise * _largest(state) * spread, violation):
+        return True
+    return 2 * _largest(state) * _audited(state, samples) <= 0.5 * violation
 
 
-def _audited(state: State) -> float:
+def _audited(state: State, samples: IntArray) -> float:
     """The largest error of f, in units of m, that some samples are found to have, or had before theirs was made exact."""
-    n, wider = state.qp.n, state.kernel.wider()
+    n, wider = len(samples), state.kernel.wider()
     assert wider is not None
-    some = np.unique(np.linspace(0, n - 1, max(1, min(AUDITED, n // 16))).astype(np.int64)) if n else np.empty(0, np.int64)
+    some = samples[np.linspace(0, n - 1, max(1, min(AUDITED, n // 16))).astype(np.int64)] if n else samples
     error = np.abs(wider.sum(some, *state.gathered(state.coef)) - state.f[some])
-    m = np.broadcast_to(state.kernel.magnitude, n)[some]
+    m = np.broadcast_to(state.kernel.magnitude, state.qp.n)[some]
     found = float(state.over.most(np.max(np.divide(error, m, out=error, where=m > 0), initial=0.0)))
     state.error = max(state.error, found)
     return state.error
@@ -76,7 +84,7 @@ def refine(state: State) -> Generator[None, None, None]:
     kernel, wider = state.kernel, state.kernel.wider()
     assert wider is not None
     now, n = state.coef, state.qp.n
-    found = state.error or _audited(state)  # `sure` has looked for it a moment ago
+    found = state.error or _audited(state, np.arange(n))  # `sure` has looked for it a moment ago
     error = min(kernel.noise * state.summed, BEYOND * found) * kernel.magnitude
     f, then = state.exact or (np.full(n, np.nan), np.zeros(n))
     exact = np.full(n, np.nan)
