@@ -132,7 +132,7 @@ def test_who_was_left_out_comes_back_when_its_exact_value_says_so(sums, monkeypa
     monkeypatch.setattr(solver.Decomposition, "_ready", ready)
     monkeypatch.setattr(solver, "refine", refine)
     monkeypatch.setattr(solver, "AGAIN", np.inf)  # however far they have to go,
-    monkeypatch.setattr(solver, "AUDIT_EVERY", 10**9)  # and whatever f is before
+    monkeypatch.setattr(solver, "AUDITED_FIRST", 10**9)  # and whatever f is before
     rising: list[float] = []
     model = SVC(C=10.0, gamma=0.5, callback=lambda info: rising.append(info["dual"]) if turns else None).fit(X, y)
     assert len(turns) > 1 and turns[-1] > turns[0]  # it went on
@@ -253,7 +253,7 @@ def test_values_that_lead_astray_again_are_given_up(machine, task, sums, monkeyp
 
     monkeypatch.setattr(NativeValues, "update", wrong)
     monkeypatch.setattr(solver, "refine", noted)
-    monkeypatch.setattr(solver, "AUDIT_EVERY", 10**9)  # nothing is noticed before
+    monkeypatch.setattr(solver, "AUDITED_FIRST", 10**9)  # nothing is noticed before
     monkeypatch.setattr(solver.Decomposition, "_turn", watched)
     X, y = rows(task)
     model = clone(machine).set_params(working_set_size=100).fit(X, y)
@@ -279,7 +279,7 @@ def test_values_that_never_come_to_an_end_are_given_up(machine, task, monkeypatc
     monkeypatch.setattr(solver.Decomposition, "_turn", counted)
     X, y = rows(task)
     model = clone(machine).set_params(working_set_size=100).fit(X, y)
-    assert turns.count(np.float32) <= 10 * solver.AUDIT_EVERY and turns[-1] == np.float64
+    assert turns.count(np.float32) <= 2 * solver.AUDITED_FIRST and turns[-1] == np.float64
     assert model.status_ == "converged"
     judged(model, X, y, rough=1e-9)
     last_row_is_the_model(model)

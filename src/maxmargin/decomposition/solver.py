@@ -48,7 +48,7 @@ PATIENCE = 1.0  # seconds after Ctrl-C or the end of the time for which the repo
 MOST_STEPS = 10**7  # and a thousand per sample: a problem that wants more (unscaled features) will not end in sensible time
 SHRINK_EVERY = 10  # turns; a look costs one pass over the active samples, a cut one pass over the cached rows
 TRIALS = 3  # how often a run that was not what it seemed may go on
-AUDIT_EVERY = 100  # turns; a look costs some hundred rows of float64 values
+AUDITED_FIRST = 16  # turns, and after twice as many, and so on: what is spent in vain is as much again at most
 AGAIN = 0.05  # of the way that β has come: how much longer it may be with float32 values once f had to be made exact
 
 
@@ -169,7 +169,7 @@ class Decomposition:
     def _ready(self) -> Generator[None, None, tuple[FloatArray, Progress]]:
         """Sum up f where it is not known, and begin at β with everyone active."""
         require_finite(self.state)
-        self.farthest = np.inf
+        self.farthest = self.least = np.inf
         yield from self.state.sum_up()
         self.dual = self.state.dual_at_start()
         self.working_set = WorkingSet(self.state.size, self.state.size // 2)
@@ -190,13 +190,14 @@ class Decomposition:
 
     def _misled(self, turns: int) -> bool:
         """Whether float32 values lead to the optimum of the rounded K, which may lie far off: they go on and on from an
-        exact f, or f has come to be off by much of what it is said to violate."""
+        exact f, or f has come to be off by much of the least that it was said to violate."""
+        self.least = min(self.least, self.state.violation)
         if self.farthest < np.inf and self.state.path > self.farthest:
             return True
-        if turns % AUDIT_EVERY != AUDIT_EVERY - 1:
+        if turns < AUDITED_FIRST or turns & (turns - 1):
             return False
         active = np.sort(self.state.part.active) - self.kernel.first
-        return not told_apart(self.state, self.state.violation, active)
+        return not told_apart(self.state, self.least, active)
 
     def _out_of_steps(self) -> bool:
         return bool(self.costs.counts["inner_steps"] > MOST_STEPS + 1000 * self.kernel.total)
