@@ -13,6 +13,7 @@ from __future__ import annotations
 import pickle
 import platform
 import sys
+import time
 import traceback
 import zlib
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ Counts = Sequence[int] | NDArray[np.int64] | None
 
 REDUCE: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 SMALL = 1 << 16  # bytes of all ranks together that are gathered and added up by each: one message instead of two
+HEARD = 0.3  # seconds in which the launcher passes on what a rank has printed: an Abort may overtake it
 
 
 @dataclass
@@ -226,6 +228,7 @@ class Mpi:
             return
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         print(f"rank {self.rank} of {self.size} cannot go on:\n{text}", file=sys.stderr, flush=True)
+        time.sleep(HEARD)
         self._comm.Abort(1)
 
     def _counts(self, kind: str, mine: list[int], row: str) -> NDArray[np.int64]:
