@@ -232,14 +232,22 @@ def clone_with(model: SVC, precision: str) -> SVC:
     return other
 
 
+def exaggerate(factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """f follows float32 steps by so many times what it should."""
+    plain = NativeValues.update
+
+    def wrong(self: Any, part: Any, ids: Any, coef: Any) -> int:
+        return plain(self, part, ids, coef * (factor if self.dtype == np.float32 else 1.0))
+
+    monkeypatch.setattr(NativeValues, "update", wrong)
+
+
 @pytest.mark.parametrize("machine, task", MACHINES, ids=lambda m: type(m).__name__)
 def test_values_that_lead_astray_again_are_given_up(machine, task, sums, monkeypatch) -> None:
     """f follows float32 steps half as far again as it should, so no exact f helps: they end after a twentieth of the way."""
-    plain, refine, turn = NativeValues.update, verified.refine, solver.Decomposition._turn
+    exaggerate(1.5, monkeypatch)
+    refine, turn = verified.refine, solver.Decomposition._turn
     farthest, turns = [np.inf], []
-
-    def wrong(self: Any, part: Any, ids: Any, coef: Any) -> int:
-        return plain(self, part, ids, coef * (1.5 if self.dtype == np.float32 else 1.0))
 
     def noted(state: Any) -> Any:
         farthest[0] = 1.05 * state.path + 0.05 * float(np.sum(np.abs(state.coef) * state.kernel.magnitude))
@@ -251,7 +259,6 @@ def test_values_that_lead_astray_again_are_given_up(machine, task, sums, monkeyp
             turns.append(self.state.path)
         return turn(self, extremes)
 
-    monkeypatch.setattr(NativeValues, "update", wrong)
     monkeypatch.setattr(solver, "refine", noted)
     monkeypatch.setattr(solver, "AUDITED_FIRST", 10**9)  # nothing is noticed before
     monkeypatch.setattr(solver.Decomposition, "_turn", watched)
@@ -265,17 +272,14 @@ def test_values_that_lead_astray_again_are_given_up(machine, task, sums, monkeyp
 @pytest.mark.parametrize("machine, task", MACHINES, ids=lambda m: type(m).__name__)
 def test_values_that_never_come_to_an_end_are_given_up(machine, task, monkeypatch) -> None:
     """f follows float32 steps twice as far as it should: no step comes nearer, and what f says of violators is not so."""
-    plain, turn, turns = NativeValues.update, solver.Decomposition._turn, []
-
-    def wrong(self: Any, part: Any, ids: Any, coef: Any) -> int:
-        return plain(self, part, ids, coef * (2.0 if self.dtype == np.float32 else 1.0))
+    exaggerate(2.0, monkeypatch)
+    turn, turns = solver.Decomposition._turn, []
 
     def counted(self: Any, extremes: Any) -> float:
         turns.append(self.kernel.dtype)
         return turn(self, extremes)
 
     monkeypatch.setattr(NativeValues, "noise", property(lambda self: 1.0 if self.dtype == np.float32 else 1e-14))
-    monkeypatch.setattr(NativeValues, "update", wrong)
     monkeypatch.setattr(solver.Decomposition, "_turn", counted)
     X, y = rows(task)
     model = clone(machine).set_params(working_set_size=100).fit(X, y)

@@ -191,6 +191,8 @@ class Decomposition:
     def _misled(self, turns: int) -> bool:
         """Whether float32 values lead to the optimum of the rounded K, which may lie far off: they go on and on from an
         exact f, or f has come to be off by much of the least that it was said to violate."""
+        if self.kernel.dtype == np.float64:
+            return False
         self.least = min(self.least, self.state.violation)
         if self.farthest < np.inf and self.state.path > self.farthest:
             return True

@@ -52,10 +52,8 @@ def sure(state: State) -> bool:
 
 
 def told_apart(state: State, violation: float, samples: IntArray) -> bool:
-    """Whether the error of f is well below such a violation of these samples, whose f is up to date."""
+    """Whether float32 values leave f of these samples, which is up to date, an error well below such a violation."""
     kernel = state.kernel
-    if kernel.dtype == np.float64:
-        return True
     spread = float(np.sqrt(state.over.of(np.square(state.coef * kernel.magnitude))))
     if cancels(kernel.noise * _largest(state) * spread, violation):
         return True
