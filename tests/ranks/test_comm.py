@@ -193,6 +193,22 @@ def test_without_mpi4py_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         Mpi()
 
 
+@pytest.mark.parametrize("launcher", module.LAUNCHED)
+def test_one_of_many_that_mpi_does_not_know_of_is_told_so(launcher: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """srun without --mpi, or the mpiexec of another MPI: each process would fit a machine of its own and say nothing."""
+    from mpi4py import MPI
+
+    for name in module.LAUNCHED:
+        monkeypatch.delenv(name, raising=False)
+    for said in ("1", "", "many"):
+        monkeypatch.setenv(launcher, said)
+        assert Mpi().size == 1
+    monkeypatch.setenv(launcher, "4")
+    with pytest.raises(RuntimeError, match=rf"{launcher}=4.*srun --mpi=pmi2.*COMM_SELF"):
+        as_comm(None)
+    assert as_comm(MPI.COMM_SELF).size == 1
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_real_processes_agree_with_numpy(mpiexec: Any, ranks: int) -> None:
     done = mpiexec(ranks, str(HERE / "exchanges.py"))

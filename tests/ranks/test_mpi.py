@@ -18,6 +18,8 @@ import maxmargin
 import maxmargin.spmd
 from maxmargin import _core, data
 from maxmargin.cli import program
+from maxmargin.cli.console import BAD_INPUT
+from maxmargin.spmd import command
 
 JOBS = str(Path(__file__).parent / "jobs.py")
 
@@ -50,6 +52,15 @@ def test_ranks_with_cores_of_different_instruction_sets_have_one_model(mpiexec: 
         assert line["same"] and line["status"] == "converged", line
         unsure = max(1e-6 * max(abs(line["serial"]), 1.0), line["gaps"])
         assert abs(line["objective"] - line["serial"]) <= unsure, line
+
+
+def test_the_command_says_in_a_line_that_its_ranks_do_not_know_each_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "3")
+    assert command.main(["train", "rows.svm"]) == BAD_INPUT
+    said = capsys.readouterr().err
+    assert said.startswith("python -m maxmargin.spmd: error: 3 processes were started") and said.count("\n") == 1
 
 
 @pytest.mark.parametrize(("job", "message"), [

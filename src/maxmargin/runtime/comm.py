@@ -10,6 +10,7 @@ wherever they are added up. A result is the caller's own, but for `Serial`, whic
 
 from __future__ import annotations
 
+import os
 import pickle
 import platform
 import sys
@@ -29,6 +30,8 @@ Counts = Sequence[int] | NDArray[np.int64] | None
 
 REDUCE: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 SMALL = 1 << 16  # bytes of all ranks together that are gathered and added up by each: one message instead of two
+# How many processes a launcher says that it started: srun, then the mpiexec of MPICH and Intel, then that of Open MPI.
+LAUNCHED = ("SLURM_STEP_NUM_TASKS", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 HEARD = 0.3  # seconds in which the launcher passes on what a rank has printed: an Abort may overtake it
 
 
@@ -144,6 +147,8 @@ class Mpi:
         self._mpi = _mpi4py()
         self._comm = self._mpi.COMM_WORLD if communicator is None else communicator
         self.rank, self.size = int(self._comm.Get_rank()), int(self._comm.Get_size())
+        if communicator is None and self.size == 1:
+            not_one_of_many()
         self.neighbours = 1 if self.size == 1 else self._comm.allgather(platform.node()).count(platform.node())
         self.traffic = Traffic()
 
@@ -272,6 +277,18 @@ def _mpi4py() -> Any:
             f"system has no MPI). Python says: {error}"
         ) from error
     return MPI
+
+
+def not_one_of_many() -> None:
+    """An error if a launcher started several processes, of which MPI knows this one alone: each would fit all by itself."""
+    for name in LAUNCHED:
+        said = os.environ.get(name, "")
+        if said.isdecimal() and int(said) > 1:
+            raise RuntimeError(
+                f"{said} processes were started ({name}={said}), but MPI's world here has this one alone: its launcher and "
+                "mpi4py's MPI do not know each other. Start the job by the mpiexec of that MPI, or by srun --mpi=pmi2 (pmix "
+                "for Open MPI; srun --mpi=list says which there are); for a fit of this process alone: comm=MPI.COMM_SELF"
+            )
 
 
 def known_op(op: str) -> str:

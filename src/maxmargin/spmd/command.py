@@ -27,7 +27,7 @@ from maxmargin.runtime import Comm, as_comm, deferred_interrupt, or_all_fail, to
 EXAMPLES = """examples:
   mpiexec -n 4 python -m maxmargin.spmd train -c 10 -g 0.5 train.svm model.mxm
   mpiexec -n 4 python -m maxmargin.spmd train --checkpoint run.ckpt train.svm    (killed, goes on with any number of ranks)
-  srun -n 64 python -m maxmargin.spmd train -t 0 --max-time 600 train.npz
+  srun --mpi=pmi2 -n 64 python -m maxmargin.spmd train -t 0 --max-time 600 train.npz
   mpiexec -n 4 python -m maxmargin.spmd predict test.svm model.mxm answers.txt"""
 
 
@@ -50,7 +50,11 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None, comm: Any = None) -> int:
     """Run a command line on this rank; returns the exit code, the same on all ranks."""
-    ranks = as_comm(comm)
+    try:
+        ranks = as_comm(comm)
+    except (ImportError, RuntimeError) as error:  # no MPI, or one that does not know of the launcher
+        print(f"python -m maxmargin.spmd: error: {error}", file=sys.stderr)
+        return BAD_INPUT
     words = list(sys.argv[1:] if argv is None else argv)
     heard = contextlib.nullcontext() if ranks.rank == 0 else contextlib.redirect_stderr(io.StringIO())
     with heard:  # the words are the same everywhere, and so is what is wrong with them
