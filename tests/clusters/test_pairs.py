@@ -71,7 +71,7 @@ def used(monkeypatch):
             super().__init__(*args)
             seen.append(self)
 
-    monkeypatch.setattr("maxmargin.estimators.svc.Apart", Seen)
+    monkeypatch.setattr("maxmargin.estimators._pairs.Apart", Seen)
     return seen
 
 

@@ -125,7 +125,7 @@ LARGE = {
 def test_large_pairs_beside_one_another_have_the_bits_of_one_thread(monkeypatch, make, sizes, form) -> None:
     """Three pairs, of which one is alone; one that is most of the work; an odd number."""
     monkeypatch.setattr(together, "SMALL", 0)
-    monkeypatch.setattr("maxmargin.estimators.svc.SMALL", 0)
+    monkeypatch.setattr("maxmargin.estimators._pairs.SMALL", 0)
     X, y = make_blobs(sizes, 5, cluster_std=4.0, random_state=1)
     X = np.tile(X, (1, 30))  # enough of it for threads
     equal_fits(make, sp.csr_matrix(X) if form == "csr" else X, y, np.random.default_rng(0).integers(1, 3, len(y)) * 1.0)
@@ -279,7 +279,7 @@ def test_numbers_that_float64_does_not_hold_are_an_error() -> None:
 
 def test_large_and_small_pairs_in_one_fit(monkeypatch) -> None:
     monkeypatch.setattr(together, "SMALL", 150)
-    monkeypatch.setattr("maxmargin.estimators.svc.SMALL", 150)
+    monkeypatch.setattr("maxmargin.estimators._pairs.SMALL", 150)
     X, y = make_blobs([120, 100, 30, 20], 4, cluster_std=4.0, random_state=0)
     model = SVC().fit(X, y)
     assert set(model.trace_["problem"]) == {-1, 0}  # (0, 1) has 220 samples

@@ -17,8 +17,8 @@ from maxmargin.divide.model import Plan, Problem
 from maxmargin.estimators import dc as local
 from maxmargin.estimators._checkpoints import HashOrder
 from maxmargin.estimators._divided import Divided
-from maxmargin.estimators._kernel import _ALWAYS_DOUBLE, _FAR_OUT, Setup
 from maxmargin.estimators._labelled import Labelled
+from maxmargin.estimators._setup import FAR_OUT, Setup, needs_double
 from maxmargin.problem.kernels import Kernel
 from maxmargin.problem.sums import HERE
 from maxmargin.runtime import ALONE, thread_count
@@ -45,10 +45,10 @@ class PartitionedSetup(Setup):
         name = "callable" if function else machine.kernel
         self.kernel = Kernel(name, float(gamma), float(machine.coef0), int(machine.degree), function)
         largest = machine._unit() * float(data.effective.max())
-        exact = len(self.rows.index) <= _ALWAYS_DOUBLE or machine.tol <= 1e-5 or largest >= 1e4
+        exact = needs_double(len(self.rows.index), machine.tol, largest)
         self.dtype = np.float64 if exact else np.float32
         self.frame = frame_of(X, self.kernel, self.rows.index, self.dtype)
-        if not exact and self.frame is not None and self.frame[1] > _FAR_OUT:
+        if not exact and self.frame is not None and self.frame[1] > FAR_OUT:
             self.dtype = np.float64
         self.options = Options(
             tol=machine.tol, working_set_size=machine.working_set_size, cache_size=machine.cache_size,

@@ -19,9 +19,10 @@ from maxmargin.divide.model import TABLE, DivideResult, Kept, Plan, Problem
 from maxmargin.divide.progress import progress_bar
 from maxmargin.estimators._base import check_choice, check_flags, check_number, check_seed, require_fitted
 from maxmargin.estimators._checkpoints import HashOrder
-from maxmargin.estimators._kernel import KernelMachine, Setup, check_C
+from maxmargin.estimators._kernel import KernelMachine, check_C
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._prediction import WORTH_THREADS, remembered, row_blocks
+from maxmargin.estimators._setup import Setup
 from maxmargin.runtime import Control, Result, run, thread_count
 
 FloatArray = NDArray[np.float64]

@@ -18,10 +18,10 @@ from maxmargin.estimators._base import check_choice, check_number, require_fitte
 from maxmargin.estimators._checkpoints import EVERY
 from maxmargin.estimators._constraints import CLASSES, DIVIDED, EPSILON, Constraints
 from maxmargin.estimators._divided import Divided
-from maxmargin.estimators._kernel import Setup
 from maxmargin.estimators._labelled import Labelled
+from maxmargin.estimators._pairs import Pair, PairsOfClasses, Solution
+from maxmargin.estimators._setup import Setup
 from maxmargin.estimators.multiclass import ovr_decision, pair_votes
-from maxmargin.estimators.svc import Pair, Solution, _KernelClassifier
 from maxmargin.problem.formulations import c_svc, epsilon_svr
 from maxmargin.runtime import Control, Result
 
@@ -29,7 +29,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-class DCSVC(Divided, _KernelClassifier):
+class DCSVC(Divided, PairsOfClasses):
     """Support vector classification by divide and conquer: exact, or early for a fraction of the time.
 
     The samples are clustered by kernel k-means; each cluster's machine is trained on its own; their solutions start the

@@ -13,8 +13,9 @@ from sklearn.base import OutlierMixin
 from maxmargin.estimators._base import check_number
 from maxmargin.estimators._checkpoints import EVERY
 from maxmargin.estimators._constraints import EXACT, NU, Constraints
-from maxmargin.estimators._kernel import KernelMachine, Setup, row_numbers
+from maxmargin.estimators._kernel import KernelMachine
 from maxmargin.estimators._labelled import Labelled
+from maxmargin.estimators._setup import Setup, row_numbers
 from maxmargin.problem.formulations import intercept_and_r, one_class
 from maxmargin.runtime import Control, Result
 

@@ -14,8 +14,9 @@ from maxmargin.decomposition.options import DualResult
 from maxmargin.estimators._base import check_number, require_fitted
 from maxmargin.estimators._checkpoints import EVERY
 from maxmargin.estimators._constraints import EPSILON, EXACT, INTERCEPT, NU, C, Constraints, positive
-from maxmargin.estimators._kernel import KernelMachine, Setup, check_C, row_numbers
+from maxmargin.estimators._kernel import KernelMachine, check_C
 from maxmargin.estimators._labelled import Labelled
+from maxmargin.estimators._setup import Setup, row_numbers
 from maxmargin.problem.formulations import QP, epsilon_svr, intercept_and_r, nu_svr
 from maxmargin.problem.sums import Sums
 from maxmargin.runtime import Control, Result

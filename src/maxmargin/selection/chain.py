@@ -27,7 +27,7 @@ from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import Decomposition
 from maxmargin.decomposition.state import State
 from maxmargin.decomposition.working_set import MB, row_bytes
-from maxmargin.estimators._kernel import Setup
+from maxmargin.estimators._setup import Setup
 from maxmargin.kernel_values import NativeValues, Source
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import TooLargeError

@@ -27,8 +27,8 @@ from sklearn.utils import check_random_state
 
 from maxmargin.data.rows import DistinctRows
 from maxmargin.divide.clustering import Centers, Partition, clustering_kernel, partition
-from maxmargin.estimators._kernel import Setup
 from maxmargin.estimators._labelled import class_weights
+from maxmargin.estimators._setup import Setup
 from maxmargin.estimators.dc import DCSVC
 from maxmargin.runtime import Deadline, Turn, thread_count
 from maxmargin.selection.board import Board, Outcome

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from maxmargin.estimators._base import Machine
-from maxmargin.estimators._kernel import Begin
 from maxmargin.estimators._labelled import Labelled
 from maxmargin.estimators._probability import by_pair
+from maxmargin.estimators._setup import Begin
 from maxmargin.estimators.multiclass import ovr_decision
 from maxmargin.problem.kernels import resolve_gamma
 from maxmargin.runtime import NEVER

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from maxmargin import _core
 from maxmargin.decomposition.solver import MOST_STEPS
 from maxmargin.decomposition.working_set import MB
-from maxmargin.estimators._kernel import Begin, KernelMachine, Setup
+from maxmargin.estimators._kernel import KernelMachine
+from maxmargin.estimators._pairs import Pair
 from maxmargin.estimators._prediction import dense_if_small
-from maxmargin.estimators.svc import Pair
+from maxmargin.estimators._setup import Begin, Setup
 from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import NATIVE
 from maxmargin.problem.sums import HERE
