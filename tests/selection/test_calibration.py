@@ -70,7 +70,7 @@ def test_bad_input() -> None:
         calibrated(SVC(), X, y, method="platt")
     with pytest.raises(ValueError, match="fold_tol=-1"):
         calibrated(SVC(), X, y, fold_tol=-1)
-    with pytest.raises(TypeError, match="SVC or a NuSVC"):
+    with pytest.raises(TypeError, match=r"SVC or a NuSVC.*CalibratedClassifierCV"):
         calibrated(LinearSVC(), X, y)
 
 

@@ -139,7 +139,10 @@ class Calibrated(ClassifierMixin, BaseEstimator):
         check_number("fold_tol", self.fold_tol, low=0, closed="left", remedy="0 solves folds to the estimator's tol")
         machine = SVC() if self.estimator is None else clone(self.estimator)
         if not isinstance(machine, (SVC, NuSVC)):
-            raise TypeError(f"estimator={self.estimator!r} must be an SVC or a NuSVC of maxmargin's")
+            raise TypeError(
+                f"estimator={self.estimator!r} must be an SVC or a NuSVC of maxmargin's: for others use scikit-learn's "
+                "CalibratedClassifierCV(estimator, ensemble=False)"
+            )
         machine._check_parameters()
         data = Labelled.of(machine, X, y, sample_weight)
         labels = np.asarray(y)

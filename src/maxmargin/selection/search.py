@@ -101,7 +101,7 @@ class Search:
     def progress(self) -> Progress:
         board, remaining = self._rung, self._rung.remaining()
         spent = sum(board.seconds(c) for c in range(len(board.cells)))
-        done = 100 * spent / (spent + remaining) if spent > 0 and remaining == remaining else 0.0
+        done = 100 * spent / (spent + remaining) if spent > 0 else 0.0  # some cell is known then, and what remains
         folds = f"{board.settled} of {len(board.cells) * board.n_folds} folds"
         return Progress(done, 100.0, "%", folds + self._what)
 
