@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin.runtime import Comm, Mpi, Serial, Threads, as_comm
+from maxmargin.runtime import Comm, Mpi, RankError, RankSums, Serial, Threads, agree, as_comm
 from maxmargin.runtime import comm as module
 
 HERE = Path(__file__).parent
@@ -73,6 +73,36 @@ def test_sums_of_reals_have_the_same_bits_everywhere() -> None:
     parts = [np.random.default_rng(rank).normal(size=1000) for rank in range(4)]
     got = Threads.run(4, lambda comm: comm.allreduce(parts[comm.rank]).tobytes())
     assert len(set(got)) == 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_exact_sums_keep_what_a_double_loses(size: int) -> None:
+    """Each rank's sum is near its neighbour's but for the sign: what is left of them is in the last bits."""
+    parts = [(-1) ** rank * np.array([1.0 + rank // 2, 2.0**-60 * (rank + 1)]) for rank in range(size)]
+    want = sum(np.sum(part, dtype=np.longdouble) for part in parts)
+    got = Threads.run(size, lambda comm: RankSums(comm).exact(parts[comm.rank]))
+    assert all(abs(one - want) <= 4 * size * np.finfo(np.longdouble).eps for one in got) and len(set(got)) == 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_ranks_agree_on_the_largest_code_or_on_what_is_wrong(size: int) -> None:
+    for who in range(size):
+        codes = Threads.run(size, lambda comm, who=who: agree(comm, 3 if comm.rank == who else 1, b"the same"))
+        assert codes == [3] * size
+
+        def failing(comm: Comm, who: int = who) -> str:
+            with pytest.raises(ZeroDivisionError if comm.rank == who else RankError, match="of one") as caught:
+                agree(comm, 1, b"the same", ZeroDivisionError("of one") if comm.rank == who else None)
+            return str(caught.value)
+
+        def apart(comm: Comm, who: int = who) -> None:
+            with pytest.raises(RankError, match="out of step"):
+                agree(comm, 1, b"other" if comm.rank == who else b"the same")
+
+        if size > 1:
+            where = f"ZeroDivisionError: of one (on rank {who} of {size})"
+            assert Threads.run(size, failing) == ["of one" if rank == who else where for rank in range(size)]
+            Threads.run(size, apart)
 
 
 def test_objects_travel_and_are_ones_own() -> None:
