@@ -18,7 +18,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
-from maxmargin.runtime import Control, Result, Status, Turn, interrupt, run, settled, thread_count
+from maxmargin.runtime import Control, Result, Status, Turn, interrupt, run, settled, thread_count, threads
 
 ALL = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
 COLUMNS = ["iteration", "time", "objective", "dual", "gap", "violation", "n_support"]
@@ -280,6 +280,19 @@ def test_thread_count(monkeypatch) -> None:
         assert thread_count() == cores
     with pytest.raises(ValueError, match="n_jobs=0 has no meaning"):
         thread_count(0)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 6, 7])
+def test_processes_of_one_fit_share_the_cores_out_and_each_has_one(monkeypatch, cores) -> None:
+    for name in ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(threads, "_available", lambda: cores)
+    for processes in range(1, 10):
+        share = max(1, cores // processes)
+        with threads.sharing(processes):
+            assert thread_count() == thread_count(-1) == share
+            assert thread_count(-2) == max(1, share - 1) and thread_count(5) == 5
+    assert thread_count() == cores
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, -1, None])
