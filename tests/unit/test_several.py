@@ -101,6 +101,20 @@ def test_a_problem_that_wants_all_the_time_gets_its_share() -> None:
     assert [part.status for part in result.parts] == [Status.MAX_TIME] + 3 * [Status.CONVERGED]
 
 
+@pytest.mark.parametrize("stop", [1, 2, 3])
+def test_shares_are_equal_parts_of_what_is_left_and_after_a_stop_all_of_it(stop: int) -> None:
+    """One turn each, which takes nothing of so much time; the run is stopped after some of them."""
+    control = Control(max_time=1e9, callback=lambda row: row["iteration"] == stop)
+    given: dict[int, float | None] = {}
+
+    def make(k: int, deadline: Deadline) -> Counting:
+        given[k] = deadline.left()
+        return Counting(k, deadline, 1)
+
+    run(Several(make, 4, deadline=control.deadline), control)
+    assert [given[k] for k in range(4)] == pytest.approx([1e9 / (4 - k if k < stop else 1) for k in range(4)], rel=1e-3)
+
+
 @pytest.mark.parametrize("at_least", [0, 1])
 def test_a_stop_keeps_what_there_is_of_every_problem(at_least: int) -> None:
     control = Control(callback=lambda row: row["iteration"] == 4)
