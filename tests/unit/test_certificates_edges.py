@@ -10,7 +10,7 @@ import sklearn.svm
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.datasets import make_classification
+from sklearn.datasets import make_classification, make_regression
 from sklearn.pipeline import make_pipeline
 
 import maxmargin
@@ -44,6 +44,39 @@ def test_of_a_whole_interval_of_constants_the_middle_is_taken(data: st.DataObjec
     loss = np.array([upper @ np.maximum(0, sign * (score - b)) + b * target for b in knots])  # whole numbers: exact
     best = knots[loss == loss.min()]
     assert smallest_loss(sign, score, upper, float(target)) == 0.5 * (best.min() + best.max())
+
+
+@given(seed=st.integers(0, 999), unit=st.sampled_from([1e-12, 1e-6, 0.1, 1e6, 1e12]))
+def test_the_best_constant_does_not_know_the_unit_of_the_bounds(seed: int, unit: float) -> None:
+    """Sums of bounds are rounded; a flat piece is one all the same, and a slope is none however small the bounds are."""
+    rng = np.random.default_rng(seed)
+    sign, score, upper = rng.choice([-1.0, 1.0], 9), rng.integers(-9, 9, 9) / 1.0, rng.integers(1, 4, 9) / 1.0
+    for target in range(-int(upper[sign < 0].sum()), int(upper[sign > 0].sum()) + 1):
+        once = smallest_loss(sign, score, upper, float(target))
+        assert smallest_loss(sign, score, unit / 3 * upper, unit / 3 * target) == once
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e-3, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+def test_linear_regression_is_judged_in_any_unit_of_its_targets(unit: float, loss: str) -> None:
+    """Duals of the squared loss have no bound, and grow with the targets."""
+    X, t = make_regression(60, 4, noise=1.0, bias=3.0, random_state=0)
+    t, C = unit * t, unit if loss == "epsilon_insensitive" else 1.0
+    model = maxmargin.LinearSVR(C=C, epsilon=0.1 * unit, loss=loss, intercept_scaling=None, tol=1e-8).fit(X, t)
+    answer = certify_fit(model, X, t)
+    assert answer.primal == pytest.approx(model.objective_, rel=1e-9)
+    assert answer.infeasibility <= 1e-9 * max(unit, 1.0) and -1e-9 < answer.relative_gap < 1e-3
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("nu", [0.2, 0.77, 1.0])
+def test_a_margin_of_zero_divides_nothing(nu: float, kernel: str) -> None:
+    """One point in both classes: no function keeps a margin, and the coefficients are the alphas themselves."""
+    X, y = np.full((20, 2), 0.5), np.repeat([0, 1], 10)
+    model = maxmargin.NuSVC(nu=nu, kernel=kernel, tol=1e-9).fit(X, y)
+    assert model.margin_ == 0 and np.abs(model.dual_coef_).sum() == pytest.approx(20 * nu, rel=1e-12)
+    answer = certify_fit(model, X, y)
+    assert answer.infeasibility < 1e-12 and abs(answer.primal) < 1e-12 and answer.violation < 1e-12
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e9])
