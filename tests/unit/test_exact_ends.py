@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM, certify_fit
 from maxmargin.decomposition import solver
+from maxmargin.decomposition.costs import Costs
 from maxmargin.decomposition.ending import Progress
 from maxmargin.runtime import Deadline
 
@@ -52,6 +53,24 @@ def test_a_run_is_stalled_by_three_turns_that_change_nothing_or_a_hundred_that_h
         assert progress.stalled(gains[turn - 1], duals[turn]) == (nothing or hardly)
         if nothing:  # the run ends there
             return
+
+
+# ---- what the report may still take --------------------------------------------------------------------------------
+
+
+@given(seconds=st.floats(1e-6, 1e3), rows=st.integers(1, 1000), samples=st.integers(1, 10**6), times=st.floats(0.01, 100))
+def test_a_pass_is_expected_to_take_what_as_many_values_have_taken(seconds, rows, samples, times) -> None:
+    """Those of the sums at the start until there are updates; rows that were in the cache say that others take longer."""
+    costs, values = Costs(), float(rows * samples)
+    assert costs.expected(values) == 0.0  # nobody knows
+    costs.seconds["start"] = seconds
+    costs.summed(values)
+    assert costs.expected(times * values) == pytest.approx(times * seconds)
+    costs.seconds["update"] = 3 * seconds
+    costs.updated(rows, 0, samples)
+    assert costs.expected(times * values) == pytest.approx(3 * times * seconds)
+    costs.updated(rows, rows, samples)
+    assert 1.5 * times * seconds < costs.expected(times * values) < 3 * times * seconds
 
 
 # ---- numbers too large ----------------------------------------------------------------------------------------------
