@@ -131,6 +131,17 @@ def test_large_pairs_beside_one_another_have_the_bits_of_one_thread(monkeypatch,
     equal_fits(make, sp.csr_matrix(X) if form == "csr" else X, y, np.random.default_rng(0).integers(1, 3, len(y)) * 1.0)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+def test_with_one_thread_large_pairs_come_one_after_the_other(monkeypatch, n_classes) -> None:
+    monkeypatch.setattr(together, "SMALL", 0)
+    X, y = make_classification(120 * n_classes, 20, n_informative=10, n_classes=n_classes, class_sep=0.1, random_state=0)
+    trace = SVC(kernel="linear", n_jobs=1, working_set_size=20).fit(X, y).trace_
+    pairs = n_classes * (n_classes - 1) // 2
+    assert len(trace) > 5 * pairs
+    if pairs > 1:
+        assert np.count_nonzero(np.diff(trace["problem"][:-1])) == pairs - 1
+
+
 def test_large_pairs_beside_one_another_stop_in_order(monkeypatch) -> None:
     """By the callback, by time: every pair has a model, and what is said of all of them is true."""
     monkeypatch.setattr(together, "SMALL", 0)
