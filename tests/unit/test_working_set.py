@@ -16,6 +16,21 @@ def test_without_equality_the_worst_violators_enter_whatever_their_side() -> Non
     assert _pairs([without_partner(found)], 6).tolist() == [0, 7, 1, 2, 8]
 
 
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("count", [2, 4, 10])
+def test_only_pairs_that_violate_enter_the_worst_first(seed: int, count: int) -> None:
+    """Scores of few values: many gaps are equal, and many are zero."""
+    rng = np.random.default_rng(seed)
+    groups, pairs = [], []
+    for g in range(1 + seed % 2):
+        up, low = rng.permutation(100)[:8] + 200 * g, rng.permutation(100)[: rng.integers(1, 8)] + 200 * g + 100
+        rising, falling = -np.sort(-rng.integers(-3, 4, len(up))), np.sort(rng.integers(-3, 4, len(low)))
+        groups.append(Violators(up, rising.astype(float), low, falling.astype(float)))
+        pairs += [(b - a, u, v) for u, a, v, b in zip(up, rising, low, falling) if a > b][:count]
+    worst = [v for _, *pair in sorted(pairs, key=lambda pair: pair[0]) for v in pair]
+    assert _pairs(groups, count).tolist() == worst[:count]
+
+
 def test_newcomers_then_those_who_came_last_free_ones_first() -> None:
     def pairs(*ids: int) -> Violators:
         up, low = np.array(ids[0::2]), np.array(ids[1::2])
