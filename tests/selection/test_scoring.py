@@ -36,6 +36,17 @@ def test_r2(target: str) -> None:
         assert Scoring(machine, None)(machine, X, judged, weight) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("rows", range(1, 6))
+def test_r2_of_few_rows(rows: int) -> None:
+    """Two are enough for one; of fewer there is none, which scikit-learn warns of."""
+    rng = np.random.default_rng(rows)
+    X = rng.normal(size=(20, 3))
+    machine = SVR().fit(X, X[:, 0])
+    found = Scoring(machine, None)(machine, X[:rows], X[:rows, 0], None)
+    expected = r2_score(X[:rows, 0], machine.predict(X[:rows])) if rows > 1 else np.nan
+    assert found == pytest.approx(expected, rel=1e-12, nan_ok=True)
+
+
 def test_a_score_of_its_own_is_asked() -> None:
     class Own(SVC):
         def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
