@@ -7,6 +7,7 @@ import pickle
 import signal
 import threading
 import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,13 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 import maxmargin
-from maxmargin import SVC, SVCCV, SVRCV, NuSVCCV, certify_fit
-from maxmargin.selection import EdgeWarning, kernel
+from maxmargin import SVC, SVCCV, SVRCV, LinearSVCCV, NuSVCCV, certify_fit
+from maxmargin.runtime import Deadline, Turn
+from maxmargin.selection import DCSVCCV, EdgeWarning, kernel
+from maxmargin.selection.board import Board, Outcome
+from maxmargin.selection.fits import turn_of
+from maxmargin.selection.grid import Grid
+from maxmargin.selection.search import Search
 
 GRID = {"Cs": [0.1, 1.0, 10.0, 100.0], "gammas": [0.05, 0.5, 5.0], "cv": 3, "n_jobs": 1}
 
@@ -106,6 +112,42 @@ def test_callback(after: int) -> None:
     assert search.search_status_ in ("callback", "converged") and len(seen) <= after
     assert {"folds", "best_score"} <= set(seen[0])
     true_of(search, X, y)
+
+
+@pytest.mark.parametrize("make", [SVCCV, NuSVCCV, SVRCV, LinearSVCCV, DCSVCCV])
+def test_rows_of_a_search_say_what_it_knows_and_no_more(make: Any) -> None:
+    """Folds and the best score, which never fall; of objectives and support vectors, which are a machine's, nothing."""
+    X, y = data()
+    seen: list[dict[str, float]] = []
+    fitted(make(callback=seen.append, cv=3), X, y)
+    table = np.array([[row["folds"], np.nan_to_num(row["best_score"], nan=-np.inf)] for row in seen])
+    assert len(seen) > 1 and (table[1:] >= table[:-1]).all()
+    for row in seen:
+        assert np.isnan([row[name] for name in ("objective", "dual", "gap", "violation")]).all() and row["n_support"] == -1
+
+
+class Even:
+    """An engine whose folds all take as long."""
+
+    def solve(self, board: Board, cells: Sequence[int], deadline: Deadline) -> Iterator[Turn]:
+        for cell in cells:
+            for fold in range(board.n_folds):
+                board.put(cell, fold, Outcome(0.5, seconds=3.0, score_seconds=1.0))
+                yield turn_of(board)
+
+
+@pytest.mark.parametrize("folds", [1, 3])
+@pytest.mark.parametrize("axes", [{"C": [1.0]}, {"C": [0.1, 1.0, 10.0], "gamma": [0.5, 5.0]}], ids=["one", "six"])
+def test_progress_is_the_share_of_the_time(axes: dict[str, list[float]], folds: int) -> None:
+    """Of folds that all take as long their number; nothing before the first of them says how long that is."""
+    search = Search(Grid(axes), Board(folds), None, lambda task: Even())  # type: ignore[arg-type]
+    assert search.progress().done == 0
+    count = folds * len(list(Grid(axes).cells()))
+    for k, _ in enumerate(search.turns(), 1):
+        said = search.progress()
+        assert (said.done, said.total, said.unit) == (pytest.approx(100 * k / count), 100.0, "%")
+        assert said.what == f"{k} of {count} folds"
+    assert k == count
 
 
 def test_ctrl_c_keeps_the_best_so_far() -> None:
