@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.datasets import make_classification, make_moons
+from sklearn.datasets import make_blobs, make_classification, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
@@ -91,6 +91,16 @@ def test_the_model_is_the_early_one_in_the_same_clusters() -> None:
     assert total <= model.level_objective_ * (1 + 1e-6)
     plain = model.chosen()
     assert type(plain) is DCSVC and (plain.predict(X) == model.predict(X)).all() and plain.C == model.C_
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("gamma", [1e-3, 1.0, 1e3, 1e6])
+def test_clusters_see_what_is_near_however_narrow_the_kernel(kernel: str, gamma: float) -> None:
+    """Two groups far apart, and a kernel that may be 0 between any two points: the groups are the clusters."""
+    X, group = make_blobs(200, 2, centers=[[-10, 0], [10, 0]], random_state=0)
+    y = np.random.default_rng(0).integers(0, 2, 200)
+    model = DCSVCCV(Cs=[1.0], gammas=[gamma], kernel=kernel, **SMALL).fit(X, y)
+    assert model.n_clusters_ == 2 and len(set(zip(clusters_of(model, X), group))) == 2
 
 
 def test_of_many_small_clusters_the_model_is_that_of_larger_ones_if_there_is_time() -> None:
