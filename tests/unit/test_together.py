@@ -311,3 +311,28 @@ def test_a_run_of_many_problems_looks_at_the_clock(classes) -> None:
         model = SVC(C=1e9, kernel="linear", tol=1e-12, max_time=1e-9).fit(X, y)
     assert model.status_ == "max_time" and time.perf_counter() - begun < 60
     assert model.timings_["inner_steps"] <= 21 * max(many.LAST_STEPS, 4096)
+
+
+@pytest.mark.parametrize("make", [SVC, lambda **o: NuSVC(nu=0.05, **o), SVR, OneClassSVM], ids=["SVC", "ν", "SVR", "one"])
+def test_what_is_kept_of_small_problems_is_feasible_and_at_last_the_solution(classes, monkeypatch, make) -> None:
+    """A checkpoint may be written at any turn, and a fit must be able to go on from it."""
+    monkeypatch.setattr(many, "SLICE", 1e-3)
+    runs, kept = [], []
+
+    class Watched(together.Together):
+        def __init__(self, *given) -> None:
+            super().__init__(*given)
+            runs.append(self)
+
+    for module in ("svc", "_kernel"):
+        monkeypatch.setattr(f"maxmargin.estimators.{module}.Together", Watched)
+    make(callback=lambda row: kept.append(runs[0].snapshot()), tol=1e-6).fit(*classes)
+    assert len(runs) == 1 and runs[0]._many is None and kept
+    for snapshot in kept:
+        for problem, said in zip(runs[0].problems, snapshot, strict=True):
+            qp, alpha = problem.qp, said["alpha"]
+            assert (alpha >= 0).all() and (alpha <= qp.upper).all()
+            sums = [(qp.sign * alpha)[qp.group == g].sum() for g in range(len(qp.targets))]
+            np.testing.assert_allclose(sums, qp.targets, atol=1e-9 * qp.upper.sum())
+    for p, said in enumerate(kept[-1]):
+        np.testing.assert_array_equal(said["alpha"], runs[0]._parts[p].alpha)
