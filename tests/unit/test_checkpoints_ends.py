@@ -6,6 +6,7 @@ import errno
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ import pytest
 
 from maxmargin import SVC, LinearSVC
 from maxmargin.data import atomic
-from maxmargin.data.container import read
+from maxmargin.data.container import read, write
+from maxmargin.estimators import _checkpoints, _linear_state
 from maxmargin.runtime import Checkpoints, Control, Result, Status, Turn, run
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
-from checkpointed import fit, no_fsync, turns_of  # noqa: F401
+from checkpointed import fit, no_fsync, stopped, turns_of  # noqa: F401
 from killed import CASES, data, machine
 from machines import judged
 
@@ -40,6 +42,39 @@ def test_a_fit_that_is_done_stands_in_no_other_fits_way(tmp_path) -> None:
     SVC(C=5.0, checkpoint=path).fit(X, y)
     other = LinearSVC(checkpoint=path).fit(X, y)
     assert other.status_ == "converged" and read(path)[1]["of"]["machine"] == "LinearSVC"
+
+
+def test_seconds_are_those_of_all_runs_of_one_fit(tmp_path, monkeypatch) -> None:
+    """By a clock that stands still: a run adds nothing to what the file says, and another fit begins with nothing."""
+    X, y = data("two")
+    path = tmp_path / "a.ckpt"
+    monkeypatch.setattr(_checkpoints, "time", SimpleNamespace(perf_counter=lambda: 5.0))
+    stopped(machine("SVC", checkpoint=path), 3, X, y)
+    _, header, arrays = read(path)
+    assert header["seconds"] == 0
+    write(path, {**header, "seconds": 77.0}, arrays)
+    fit(machine("SVC", checkpoint=path), X, y)
+    assert read(path)[1]["done"] is True and read(path)[1]["seconds"] == 77
+    fit(machine("LinearSVC", checkpoint=path), X, y)
+    assert read(path)[1]["done"] is True and read(path)[1]["seconds"] == 0
+
+
+@pytest.mark.parametrize("case", ["LinearSVC", "LinearSVC-3"])
+def test_cuts_are_in_the_file_up_to_so_many_numbers_of_all_problems(case: str, tmp_path, monkeypatch) -> None:
+    X, y = data(CASES[case][1])
+
+    def cuts(most: int | None) -> list[np.ndarray]:
+        if most is not None:
+            monkeypatch.setattr(_linear_state, "MOST", most)
+        path = tmp_path / f"{most}.ckpt"
+        stopped(machine(case, checkpoint=path), 4, X, y)
+        _, header, arrays = read(path)
+        known = [problem["dict"]["cuts"] for problem in header["state"]["dict"]["problems"] if problem is not None]
+        return [arrays[some["dict"]["a"]["array"]] for some in known if some is not None]
+
+    whole = cuts(None)
+    size = sum(a.size for a in whole)
+    assert size > 0 and [a.shape for a in cuts(size)] == [a.shape for a in whole] and cuts(size - 1) == []
 
 
 def test_limits_leave_a_file_to_go_on_from(tmp_path) -> None:
