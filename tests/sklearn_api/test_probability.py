@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -18,7 +19,9 @@ from sklearn.metrics import log_loss
 
 import maxmargin
 from maxmargin import SVC, NuSVC
-from maxmargin.estimators._probability import coupled, sigmoid
+from maxmargin.estimators._labelled import Labelled
+from maxmargin.estimators._probability import _unseen_decisions, coupled, sigmoid
+from maxmargin.runtime import Control
 
 pytestmark = pytest.mark.filterwarnings("ignore:The `probability`:FutureWarning")
 BLOBS = make_blobs(150, centers=4, cluster_std=3.0, random_state=1)
@@ -110,6 +113,19 @@ def test_classes_of_a_row_or_two(y) -> None:
     probability = SVC(probability=True).fit(X, y).predict_proba(X)
     assert np.isfinite(probability).all()
     np.testing.assert_allclose(probability.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+def test_a_class_that_a_fold_has_not_seen_loses_against_those_that_it_has(n_classes: int) -> None:
+    """A row that is alone in its class is on the side of the other class's rows, as sure as one can be."""
+    for lone in range(n_classes):
+        y = np.concatenate([np.full(1 if c == lone else 20, c) for c in range(n_classes)])
+        X = 9 * np.eye(n_classes)[y] + np.random.default_rng(lone).normal(size=(len(y), n_classes))
+        machine = SVC()
+        values = _unseen_decisions(machine, Labelled.of(machine, X, y, None), Control())
+        for value, (i, j) in zip(values.T, combinations(range(n_classes), 2)):
+            if lone in (i, j):
+                assert np.sign(value[y == (j if lone == i else i)]).tolist() == 20 * value[y == lone].tolist()
 
 
 def test_a_seed_draws_other_folds_and_the_same_seed_the_same() -> None:
