@@ -6,12 +6,11 @@ import sys
 
 import numpy as np
 
-from maxmargin.runtime import Mpi
+from maxmargin.runtime import Mpi, or_all_fail
 from maxmargin.runtime.comm import Traffic
 
 
-def main() -> None:
-    comm = Mpi()
+def main(comm: Mpi) -> None:
     rank, size = comm.rank, comm.size
     for n in (1, 7, 100_000):  # small ones are gathered, large ones reduced in parts
         parts = [np.random.default_rng(r).normal(size=(n, 2)) for r in range(size)]
@@ -68,4 +67,5 @@ def counted(comm: Mpi) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with or_all_fail(Mpi()) as ranks:  # a rank that is wrong must not leave the others waiting
+        main(ranks)
