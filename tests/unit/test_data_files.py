@@ -267,6 +267,24 @@ def test_a_part_of_a_file_names_lines_of_the_file(tmp_path):
     assert load(tmp_path / "a.svm", part=(0, 5), n_features=1, zero_based=False)[0].shape[0] > 5
 
 
+@pytest.mark.parametrize("before", ["", "\n", "\n\n{}\n", "{}\n\n{}\n", "\r\n{}\r\n"], ids=repr)
+@pytest.mark.parametrize("name, good, bad", [("a.svm", "1 1:1", "1 1:y"), ("a.csv", "1,1", "1,y")])
+def test_the_line_of_an_error_is_that_of_the_file_in_every_part(tmp_path, name, good, bad, before):
+    """Blank lines count, the first of a file too."""
+    text = before.replace("{}", good) + f"{good}\n\n{bad}\n\n{good}\n"
+    (tmp_path / name).write_bytes(text.encode())
+    line = text[: text.index(bad)].count("\n") + 1
+    options = {"n_features": 1, "zero_based": False} if name == "a.svm" else {}
+    for size in range(1, len(text) + 1):
+        found = []
+        for rank in range(size):
+            try:
+                load(tmp_path / name, part=(rank, size), **options)
+            except FormatError as error:
+                found.append((error.line, error.column))
+        assert found == [(line, 3)], size
+
+
 def test_errors_travel_between_processes():
     error = pickle.loads(pickle.dumps(FormatError("a.svm", "why", 3, 4)))
     assert (error.path, error.reason, error.line, error.column) == ("a.svm", "why", 3, 4)
