@@ -6,6 +6,8 @@ import scipy.sparse as sp
 
 from maxmargin import _core
 from maxmargin.data.matrix import as_matrix
+from maxmargin.linear import LinearProblem
+from maxmargin.linear.joint_problem import JointProblem
 
 
 def forms(x):
@@ -131,6 +133,20 @@ def test_the_extent_of_samples():
             norm = _core.linear_extents(as_matrix(form), largest, threads)
             np.testing.assert_array_equal(largest, np.abs(x).max(axis=0), err_msg=name)
             assert norm == pytest.approx((x * x).sum(axis=1).max(), rel=1e-12), name
+
+
+@pytest.mark.parametrize("width", [0.0, 0.25, 1.5])
+def test_support_has_a_loss_or_is_within_the_width_of_the_margin(width):
+    """The ends of the width belong to it; samples without weight do not count. Of two classes, joint or not."""
+    rng = np.random.default_rng(int(4 * width))
+    m, weight = rng.integers(-4, 14, 200) / 4, rng.integers(0, 3, 200).astype(float)  # sums that float64 has
+    labels = rng.integers(0, 2, 200)
+    other = rng.integers(-4, 5, 200) / 4
+    scores = np.where(labels[:, None] == np.arange(2), (other + m)[:, None], other[:, None])
+    one = LinearProblem(np.ones((200, 1)), np.where(labels, 1.0, -1.0), weight, 1.0)
+    expected = int(((m - 1 <= width) & (weight > 0)).sum())
+    assert ((m - 1 == width) & (weight > 0)).any()
+    assert one.support(m, width) == JointProblem.of(one, labels, 2).support(scores, width) == expected
 
 
 def test_shapes_are_checked():
