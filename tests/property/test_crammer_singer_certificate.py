@@ -76,6 +76,22 @@ def test_bounds_enclose_the_optimum_and_move_one_way(kind, power, intercept, spa
     assert result.objective == pytest.approx(exact, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.parametrize("entries", [0, 1, 12])
+@pytest.mark.parametrize("bias", [0.0, 1.0])
+def test_fewer_entries_than_samples(entries, bias):
+    """Rows without any entry are samples too, also where most or all are such."""
+    rng = np.random.default_rng(entries)
+    X, y = np.zeros((40, 5)), np.arange(40) % 3
+    weight = rng.uniform(1, 2, 40)
+    X.ravel()[rng.choice(200, entries, replace=False)] = rng.normal(size=entries)
+    dense, sparse = (
+        drive(CrammerSinger(LinearProblem(form, np.ones(40), weight, 1.0, bias=bias), y, 3, 1e-6), Control())
+        for form in (X, sp.csr_matrix(X))
+    )
+    assert dense.status is sparse.status is Status.CONVERGED
+    assert sparse.objective == pytest.approx(dense.objective, rel=1e-6)
+
+
 def few():
     """Fewer samples than features, unequal weights: almost every dual is free."""
     rng = np.random.default_rng(5)
