@@ -56,6 +56,23 @@ def test_the_duality_gap_closes(seed, intercepts):
         assert gap(a, b, free, C, other, multipliers)[1] == pytest.approx(value, rel=1e-9)
 
 
+@pytest.mark.parametrize("intercepts", [1, 3, 4])
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_is_repaired_is_feasible(seed, intercepts):
+    """Weights that are out of balance at any of the intercepts, also where no others than 0 could be balanced."""
+    rng = np.random.default_rng(seed)
+    balance = rng.normal(size=(intercepts, 9))
+    for row in range(intercepts):
+        for alone in (False, True):
+            some = balance.copy()
+            some[row] = np.abs(some[row])  # above 0 wherever there is weight
+            some[np.arange(intercepts) != row] *= not alone  # no cut has any of the others
+            for given in (balance, some):
+                beta = reduced_qp._repair(rng.uniform(0, 1, 9) * (rng.random(9) < 0.8), given)
+                assert (beta >= 0).all() and beta.sum() <= 1 + 1e-15
+                assert np.abs(given @ beta).max() <= 1e-12 * (np.abs(given) @ beta).max()
+
+
 def test_one_more_cut_at_a_time_ends_where_all_at_once_does():
     a, b, free = cuts(7, 60, 10, 1)
     gram, beta, value = a @ a.T, np.zeros(0), 0.0
