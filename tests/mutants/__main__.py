@@ -78,7 +78,7 @@ TESTS = {
                "unit/test_linear_weights.py", "unit/test_linear_trace.py", "unit/test_newton_directions.py",
                "unit/test_linear_search.py", "property/test_ocas_certificate.py",
                "property/test_crammer_singer_certificate.py", "property/test_linear_one_norm.py",
-               "unit/test_quadratic_model.py",
+               "unit/test_quadratic_model.py", "unit/test_linear_descent.py",
                "property/test_linear_fuzz.py", "unit/test_linear_classes.py", "unit/test_linear_path.py",
                "unit/test_linear_far_from_zero.py", "unit/test_reduced_problem.py", "contract", "ranks/test_linear.py"],
     "kernel_values": ["unit/test_kernel_values.py", "unit/test_far_pairs.py", "unit/test_kept_rows.py", "contract",
