@@ -8,6 +8,7 @@ from hinge import hinge_svc
 
 from maxmargin.linear import LinearProblem, bundle, certified, make
 from maxmargin.linear.bundle import Bundle
+from maxmargin.linear.joint_descent import JointDescent
 from maxmargin.linear.joint_problem import JointProblem
 from maxmargin.linear.problem import Sum, exact_dot, intercept_of
 from maxmargin.linear.rounding import Bounds, Cut, gamma
@@ -155,6 +156,27 @@ def test_joint_intercepts_pay_for_what_does_not_cancel(classes):
         assert problem.bounds.lower(a.ravel(), mass, 0.0) <= best
 
 
+@pytest.mark.parametrize("bias", [0.0, 2.0])
+@pytest.mark.parametrize(("n", "classes"), [(1, 300), (2, 100), (5, 3), (30, 4)])
+def test_a_cut_of_joint_duals_is_within_its_drift(n, classes, bias):
+    """Also of few samples and many classes, whose duals the own class balances."""
+    one, rng = wild(n, n=n, bias=bias, penalised=bool(bias))
+    labels = rng.integers(0, classes, n)
+    descent = JointDescent(JointProblem.of(one, labels, classes), 0)
+    rows = np.column_stack([one.X, np.full(n, bias)]) if bias else one.X
+    for _ in range(3):
+        drain(descent.descend())
+        cut = descent.cut()
+        duals = [exactly(row) for row in descent._beta]
+        for own, beta in zip(labels, duals):
+            beta[own] -= sum(beta)
+        for c, a in enumerate(cut.a.reshape(classes, -1)):
+            for at, column in zip(a, rows.T):
+                true = -sum((beta[c] * x for beta, x in zip(duals, exactly(column))), Fraction(0)) / Fraction(one.C)
+                most = Fraction(float(np.abs(column).max()))
+                assert abs(Fraction(float(at)) - true) <= Fraction(float(cut.drift)) * most
+
+
 def solve_joint(one, labels, classes):
     from maxmargin.linear import CrammerSinger
 
@@ -197,6 +219,23 @@ def test_the_bound_survives_dropped_cuts(bias, monkeypatch):
     assert bundle_of_many.count == 1
     bundle_of_many.solve()
     assert bundle_of_many.value >= value * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("bias", [0.0, 1.0])
+def test_what_is_left_of_cuts_starts_where_all_of_them_ended(bias):
+    """Whichever go, the next reduced problem starts at the mixture itself: feasible, and of the value that there was."""
+    problem, rng = wild(7, bias=bias)
+    for count in (1, 30, 59):
+        gathered = filled(problem, rng)
+        mixed = gathered._mixture(gathered._beta)
+        gathered._idle[:60] = 0
+        gathered._idle[rng.choice(60, count, replace=False)] = bundle.IDLE
+        gathered._drop(mixed)
+        assert gathered.count == len(gathered._beta) == 61 - count
+        assert (gathered._beta >= 0).all() and gathered._beta.sum() <= 1
+        start = gathered._mixture(gathered._beta)
+        np.testing.assert_array_equal(start.a, mixed.a)
+        assert start.b == pytest.approx(mixed.b, rel=1e-12) and start.mass == mixed.mass
 
 
 def test_idle_cuts_go_and_those_in_use_stay():
