@@ -8,6 +8,9 @@ from scipy.optimize import minimize_scalar
 
 from maxmargin import _core
 from maxmargin.linear import LinearProblem, line_search
+from maxmargin.linear.over_ranks import RankedProblem
+from maxmargin.linear.problem import Extent
+from maxmargin.runtime import Threads
 
 
 def value(k, m, q, c, quad, lin):
@@ -43,6 +46,32 @@ def test_hinge_search_is_exact(seed, threads):
     k = _core.hinge_search(m, q, c, quad, lin, threads)
     assert k >= 0
     assert value(k, m, q, c, quad, lin) <= brute_force(m, q, c, quad, lin) + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_hinges_spread_over_ranks_are_searched_as_exactly(seed, ranks):
+    """Flat and steep lines, ties, a minimum between two hinges, at one or beyond the last."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(ranks, 40))
+    m, q, c = rng.normal(size=n), rng.normal(size=n), rng.uniform(0, 2, n)
+    if seed % 3 == 0:
+        m, q = np.round(2 * m) / 2, np.round(q)
+    owner = np.arange(n) % ranks
+    for quad in (1e-3, 0.1, 1.0, 30.0):
+        for lin in (-3.0, -0.1, 0.5):
+
+            def search(comm, quad=quad, lin=lin):
+                mine = owner == comm.rank
+                size = int(mine.sum())
+                extent = Extent(np.ones(1), 1.0)
+                problem = RankedProblem(np.ones((size, 1)), np.ones(size), c[mine], 1.0, extent=extent, comm=comm)
+                return problem.crossing(m[mine], q[mine], quad, lin)
+
+            found = Threads.run(ranks, search)
+            assert len(set(found)) == 1 and found[0] >= 0
+            assert found[0] == pytest.approx(_core.hinge_search(m, q, c, quad, lin, 1), rel=1e-9, abs=1e-12)
+            assert value(found[0], m, q, c, quad, lin) <= brute_force(m, q, c, quad, lin) + 1e-9
 
 
 def test_hinge_search_goes_past_the_last_hinge_and_past_one():
