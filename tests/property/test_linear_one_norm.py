@@ -14,6 +14,8 @@ from sklearn.datasets import make_classification
 from sklearn.feature_selection import SelectFromModel
 
 from maxmargin import LinearSVC, certify_fit
+from maxmargin.linear import LinearProblem
+from maxmargin.linear.one_norm import HALVINGS, OneNorm
 from maxmargin.runtime import Status
 
 LONG = np.longdouble
@@ -96,6 +98,32 @@ def test_what_a_fit_says_is_true(problem, harder):
             assert model.dual_gap_ <= model.tol * model.objective_ and value - known <= 1.01 * model.tol * value + doubt
         last = model.trace_[-1]
         assert last["objective"] == model.objective_ and last["gap"] == model.dual_gap_
+
+
+@pytest.mark.parametrize("bias", [0.0, 1.0])
+def test_the_part_of_a_step_is_the_best_that_halvings_tell(bias):
+    """Steps along which weights pass through 0 and losses end and begin; none is taken that raises the objective."""
+    parts, fine = [], 8 * 2**HALVINGS
+    for seed in range(90):
+        rng = np.random.default_rng(seed)
+        X, sign = rng.normal(size=(30, 6)), np.where(rng.random(30) < 0.5, 1.0, -1.0)
+        C, weight = 10.0 ** rng.uniform(-3, 0), rng.uniform(0.1, 3, 30)
+        problem = LinearProblem(X, sign, weight, C, loss="squared_hinge", bias=bias)
+        solver = OneNorm(problem, 1e-6, start=rng.normal(size=problem.size))
+        for _ in solver._fresh_margins():
+            pass
+        step = (-solver.w * rng.uniform(0, 3, problem.size) + 0.1 * rng.normal()) * (1.0, 0.2, -1.0)[seed % 3]
+        q = sign * (X @ step[:6] + (bias * step[-1] if bias else 0.0))
+        part = solver._line(solver.w, step, q, solver._penalty)
+        values = [solver.value(solver.w + t * step, solver.u - t * q) for t in np.arange(fine + 1) / fine]
+        best, near = np.argmin(values) / fine, 1 / 2**HALVINGS + 1 / fine
+        assert part == 0 or values[round(part * fine)] < values[0]
+        if 0 < part < 1:
+            assert part - 1 / fine <= best <= part + near
+        else:
+            assert abs(part - best) <= near
+        parts.append(part)
+    assert min(parts) == 0 and max(parts) == 1 and sum(0 < part < 1 for part in parts) > 20
 
 
 @pytest.mark.parametrize("C", [0.01, 0.1, 1.0])
