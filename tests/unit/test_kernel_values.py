@@ -1,4 +1,4 @@
-"""Kernel values of the core in float64 are as accurate as documented, wherever the samples are and however far apart."""
+"""Kernel values in float64 are as accurate as documented, wherever the samples are; some samples have those of all."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from maxmargin.kernel_values.data import KernelData
 from maxmargin.kernel_values.given import GivenValues
 from maxmargin.kernel_values.native import NativeValues, Samples
+from maxmargin.kernel_values.source import pieces
 from maxmargin.problem.kernels import Kernel
 
 ACCURACY = 4e-13  # kernel_values/native.py, _ENTRY_ERROR
@@ -65,3 +67,30 @@ def test_sums_and_tiles_of_given_values_are_those_of_numpy(name) -> None:
     np.testing.assert_allclose(values.sum(some, others, coef), K[np.ix_(some, others)] @ coef, rtol=1e-12)
     tile, at = values.tile(None, others)
     np.testing.assert_allclose(tile[np.ix_(at, at)], K[np.ix_(others, others)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "linear", "precomputed", "callable"])
+def test_some_samples_on_their_own_keep_the_bits_of_their_values(name, form, dtype) -> None:
+    """Some of some: by any kernel, in any order, near 0 or far from it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, N)) + 1e3 * (name == "rbf")
+    X = form((X + X.T).astype(dtype)) if name != "precomputed" else (X + X.T).astype(dtype)
+    kernel = Kernel(name, gamma=0.01, function=(lambda a, b: (a @ b.T) if form is np.asarray else (a @ b.T).toarray()))
+    whole = KernelData(X, kernel, rng.permutation(N)[:30], dtype, 1)
+    for ids in (np.arange(30), rng.permutation(30)[:17], np.array([29])):
+        alone, every = whole.restricted(ids), np.arange(len(ids))
+        assert alone.X.shape[0] == len(ids) and len(alone.rows) == len(ids)
+        for other in every:
+            found = alone.source().sum(every, np.array([other]), np.ones(1))
+            np.testing.assert_array_equal(found, whole.source().sum(ids, ids[[other]], np.ones(1)))
+
+
+@pytest.mark.parametrize("m", [0, 1, 10**5, 10**8, 10**8 + 1, 10**12])
+@pytest.mark.parametrize("n", [0, 1, 1023, 5000])
+def test_pieces_are_all_rows_in_turn(n, m) -> None:
+    """However many there are to be summed over; no piece is empty."""
+    found = list(pieces(n, m))
+    assert [i for piece in found for i in range(n)[piece]] == list(range(n))
+    assert all(len(range(n)[piece]) for piece in found)
