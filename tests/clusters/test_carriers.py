@@ -12,7 +12,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from distributed import Future
+from distributed import Client, Event, Future
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier
@@ -160,6 +160,67 @@ def test_an_error_on_a_worker_is_the_users_to_see(on_dask):
 def test_dask_spreads_work_over_its_workers(client):
     homes = DaskCarrier(client).spread([5.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     assert len(set(homes)) == 2 and homes.count(homes[0]) == 1
+
+
+@pytest.fixture
+def one_worker():
+    """A client with a worker of one thread in this process."""
+    options = {"processes": False, "n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with Client(set_as_default=False, **options) as made:
+        yield made
+
+
+def test_what_is_dropped_is_told_to_end_and_nothing_else_is(one_worker):
+    """Though somebody holds on to it; also what has not begun. Afterwards the worker is free for others."""
+    carrier, begun = DaskCarrier(one_worker), Event("begun", client=one_worker)
+
+    def long(name, stopped):
+        Event(name).set()
+        while not stopped():
+            time.sleep(0.01)
+
+    assert carrier.get(carrier.solve(lambda stopped: [stopped() for _ in range(3)])) == [False] * 3
+    refs = [carrier.solve(long, "begun") for _ in range(3)]
+    assert begun.wait(60)
+    assert carrier.wait(refs, 0.1) == []
+    carrier.drop(refs)
+    assert [ref.status for ref in refs] == ["cancelled"] * 3
+    assert carrier.get(carrier.call(int, "3")) == 3
+
+
+def test_with_a_client_that_is_closed_there_is_nothing_to_drop(client):
+    with Client(client.scheduler.address, set_as_default=False) as other:
+        carrier = DaskCarrier(other)
+        ref = carrier.put(1)
+    carrier.drop([ref])
+
+
+def test_one_waits_for_what_comes_in_time_and_for_nothing_else(client):
+    carrier, go = DaskCarrier(client), Event("go", client=client)
+
+    def after(name, value):
+        Event(name).wait()
+        return value
+
+    held, free = carrier.call(after, "go", 1), carrier.call(time.sleep, 0.3)
+    assert carrier.wait([held, free], 60.0) == [free]
+    assert carrier.wait([held], 0.05) == [] and carrier.wait([held, free], 0.05, every=True) == [free]
+    more = carrier.call(time.sleep, 0.3)
+    go.set()
+    assert carrier.wait([held, more, free], 60.0, every=True) == [held, more, free] and carrier.get(held) == 1
+
+
+@pytest.mark.parametrize("asked", [None, True, False])
+def test_values_go_straight_to_the_workers_unless_the_client_says_no(client, monkeypatch, asked):
+    with Client(client.scheduler.address, set_as_default=False, direct_to_workers=asked) as other:
+        ways = []
+        for name in ("scatter", "gather"):
+            plain = getattr(other, name)
+            monkeypatch.setattr(other, name, lambda *a, plain=plain, **b: ways.append(b["direct"]) or plain(*a, **b))
+        carrier = DaskCarrier(other)
+        ref = carrier.put(np.arange(3))
+        assert carrier.get(ref).tolist() == carrier.values([ref])[0].tolist() == [0, 1, 2]
+    assert ways == [asked is not False] * 3
 
 
 def test_a_grid_on_dask_whose_fits_divide_themselves(on_dask):

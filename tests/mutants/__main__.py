@@ -89,7 +89,7 @@ TESTS = {
     "models": ["unit/test_models_native.py", "unit/test_models_text.py", "unit/test_models_damage.py",
                "unit/test_models_old.py", "unit/test_models_onnx.py", "unit/test_models_skops.py", "unit/test_pickle.py"],
     "dask": ["clusters/test_dask_linear.py", "clusters/test_dask_divided.py", "clusters/test_dask_budget.py"],
-    "carriers": ["clusters/test_carriers.py"],
+    "carriers": ["clusters/test_carriers.py", "clusters/test_ray.py", "unit/test_dc_backends.py"],
     "spmd": ["ranks/test_comm.py", "ranks/test_linear.py", "ranks/test_exact.py", "ranks/test_mpi.py"],
     "data": ["unit/test_libsvm_format.py", "unit/test_data_files.py", "unit/test_data_properties.py",
              "unit/test_data_rows.py", "unit/test_data_atomic.py", "unit/test_mostly_zero.py",
