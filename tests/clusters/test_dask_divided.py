@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin
+import maxmargin.dask
 from maxmargin.dask import DCSVC, DCSVR, divided
 from maxmargin.dask.partitions import Partitions
 from maxmargin.kernel_values import Samples
@@ -146,6 +147,21 @@ def test_errors(client, monkeypatch):
     monkeypatch.setattr(divided, "check_memory", lambda client, n, copies: original(client, n * 1e12, copies))
     with pytest.raises(MemoryError, match="2 times that is needed"):
         DCSVC(client=client).fit(rows, labels)
+
+
+@pytest.mark.parametrize("name", maxmargin.dask.__all__)
+def test_no_machine_passes_over_a_checkpoint(client, tmp_path, name):
+    """What it cannot write it refuses, before anything is computed and with no file left behind."""
+    machine, path = getattr(maxmargin.dask, name)(client=client), tmp_path / "fit.ckpt"
+    X, y = spiral(60)
+    try:
+        machine.set_params(checkpoint=path)
+    except ValueError as error:
+        assert "Invalid parameter" in str(error)  # a machine without
+    else:
+        with pytest.raises(ValueError, match=r"fits to dask collections have none.*" + name):
+            machine.fit(*on_workers(X, y, 20))
+    assert not list(tmp_path.iterdir())
 
 
 def test_clusters_are_the_local_ones_where_those_samples_are_held_by_neighbours(client, monkeypatch):
