@@ -36,6 +36,8 @@ class Points {
   // neighbours, and so a kernel value has the same bits for one sample or a batch.
   Points(const Matrix& matrix, const Points& other, int threads)
       : matrix_(matrix), spec_(other.spec_), scale_(other.scale_), shift_(other.shift_), largest_norm_(other.largest_norm_) {
+    if (other.size() > 0 && (sparse() != other.sparse() || features() != other.features()))  // a rank may have no samples
+      throw std::invalid_argument("samples to be compared must be in one form, dense or CSR, and have as many features");
     find_norms(threads);
   }
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from maxmargin.data.matrix import as_matrix
 from maxmargin.kernel_values.data import KernelData
 from maxmargin.kernel_values.given import GivenValues
 from maxmargin.kernel_values.native import NativeValues, Samples
@@ -94,3 +95,13 @@ def test_pieces_are_all_rows_in_turn(n, m) -> None:
     found = list(pieces(n, m))
     assert [i for piece in found for i in range(n)[piece]] == list(range(n))
     assert all(len(range(n)[piece]) for piece in found)
+
+
+@pytest.mark.parametrize("other", [lambda X: sp.csr_matrix(X), lambda X: X[:, :5]], ids=["form", "features"])
+def test_samples_of_another_form_or_width_are_refused_and_not_read(other) -> None:
+    """The core would read past their memory."""
+    X = samples_at(0.0, "a line")
+    points = Samples(X, Kernel("rbf", gamma=0.7), np.arange(N), np.float64, 1).points
+    points.like(as_matrix(X), 1)
+    with pytest.raises(ValueError, match="in one form"):
+        points.like(as_matrix(other(X)), 1)
