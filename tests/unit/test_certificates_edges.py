@@ -32,6 +32,19 @@ def test_solutions_of_the_one_norm_have_no_gap(kind: str, scaling: float | None)
     assert -1e-9 < answer.relative_gap < 1e-5
 
 
+@pytest.mark.parametrize("shift", [-2.0, -0.1, 0.1, 2.0])
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_wherever_the_free_intercept_is_the_bound_is_one(penalty: str, shift: float) -> None:
+    """Away from the solution one class's duals outweigh the other's: they are made equal, and stay below the optimum."""
+    X, y = make_classification(200, 10, flip_y=0.1, random_state=0)
+    model = maxmargin.LinearSVC(penalty=penalty, intercept_scaling=None, tol=1e-8).fit(X, y)
+    best = certify_fit(model, X, y)
+    model.intercept_ = model.intercept_ + shift
+    answer = certify_fit(model, X, y)
+    assert answer.infeasibility < 1e-9
+    assert answer.dual <= best.primal * (1 + 1e-9) < answer.primal
+
+
 @given(data=st.data())
 def test_of_a_whole_interval_of_constants_the_middle_is_taken(data: st.DataObject) -> None:
     """Its end when it has one only; samples of no weight have no say in it."""
