@@ -14,7 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM, certify_fit
 from maxmargin.decomposition import many, together
+from maxmargin.kernel_values import NativeValues
 from maxmargin.problem.kernels import TooLargeError
+from maxmargin.runtime import Status
 
 
 @pytest.fixture(scope="module")
@@ -280,6 +282,32 @@ def test_what_is_not_precise_enough_goes_to_the_decomposition(monkeypatch) -> No
     model = SVC(kernel="linear", C=0.1, tol=1e-3, max_iter=400).fit(X, y)
     assert model._precision == "float64" or model.status_ != "converged" or certify_fit(model, X, y).violation <= 2e-3
     assert certify_fit(model, X, y).primal == pytest.approx(model.objective_, rel=1e-6)
+
+
+@pytest.mark.parametrize("make", [SVC, NuSVC, SVR, OneClassSVM])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nobody_is_sure_of_coarse_values_nor_of_sums_that_miss(classes, monkeypatch, make, dtype) -> None:
+    """One of the two is enough for doubt, and what is in doubt is not called solved."""
+    monkeypatch.setattr("maxmargin.estimators._kernel._ALWAYS_DOUBLE", 0 if dtype == "float32" else 1000)
+    said = {}
+
+    class Watched(together.Many):
+        def results(self, status):
+            sums = self.targets
+            for noise, off in ((1.0, 0.0), (1e-16, 1.0), (1.0, 1.0), (1e-16, 0.0)):
+                monkeypatch.setattr(NativeValues, "noise", property(lambda self: noise))  # noqa: B023
+                self.targets = sums + off
+                said[noise, off] = super().results(status)
+            assert self.kernel.dtype == dtype
+            return said[noise, off]
+
+    monkeypatch.setattr(together, "Many", Watched)
+    X, y = classes
+    make(**({"nu": 0.05} if make is NuSVC else {})).fit(X.astype(dtype), y)
+    for (noise, off), (parts, unsure) in said.items():
+        fine = noise < 1 and not off
+        assert unsure == [not fine] * len(parts)
+        assert {part.status for part in parts} == {Status.CONVERGED if fine else Status.STALLED}
 
 
 def test_numbers_that_float64_does_not_hold_are_an_error() -> None:
