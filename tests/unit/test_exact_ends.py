@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM, certify_fit
 from maxmargin.decomposition import solver
 from maxmargin.decomposition.costs import Costs
-from maxmargin.decomposition.ending import Progress
+from maxmargin.decomposition.ending import Point, Progress
 from maxmargin.runtime import Deadline
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
@@ -53,6 +53,20 @@ def test_a_run_is_stalled_by_three_turns_that_change_nothing_or_a_hundred_that_h
         assert progress.stalled(gains[turn - 1], duals[turn]) == (nothing or hardly)
         if nothing:  # the run ends there
             return
+
+
+@given(seed=st.integers(0, 999), problems=st.integers(1, 4), groups=st.integers(0, 2), off=st.sampled_from([1e-9, -1.0]))
+def test_sums_are_missed_by_those_that_are_off_and_by_no_other(seed, problems, groups, off) -> None:
+    """Nor by coefficients that are all zero, whose sum has no rounding at all."""
+    rng = np.random.default_rng(seed)
+    beta, group = rng.integers(-9, 9, (problems, 12)) / 8, np.tile(np.arange(12) % max(groups, 1), (problems, 1))
+    beta[rng.random(problems) < 0.5] = 0.0
+    targets = np.array([[b[g == k].sum() for k in range(groups)] for b, g in zip(beta, group)]).reshape(problems, groups)
+    wrong = rng.random((problems, groups)) < 0.3
+    one, zero, begin = np.ones(beta.size), np.zeros(beta.size), 12 * np.arange(problems)
+    said = targets + off * wrong
+    point = Point(one, zero, one, group.ravel().astype(np.int8), said, begin, beta.ravel(), zero, one > 0)
+    assert point.missed().tolist() == wrong.any(axis=1).tolist()
 
 
 # ---- what the report may still take --------------------------------------------------------------------------------
