@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,23 @@ def test_the_solution_is_a_start_that_needs_no_iteration(name: str, solver: str)
     np.testing.assert_allclose(again.alpha, first.alpha, atol=1e-12)
 
 
+@given(seed=st.integers(0, 999), n=st.integers(2, 12), where=st.sampled_from([0.01, 0.4, 0.99]), some=st.integers(0, 11))
+@settings(max_examples=60, deadline=None)
+def test_a_linear_objective_fills_the_best_variables_and_a_part_of_one(seed: int, n: int, where: float, some: int) -> None:
+    """However small that part is, or what is missing from the whole, it stays with the variable that it belongs to."""
+    rng = np.random.default_rng(seed)
+    grad, upper, ones = rng.permutation(n) + rng.normal(), rng.uniform(0.5, 2, size=n), np.ones(n)
+    order = np.argsort(grad)
+    best = np.zeros(n)
+    best[order[: some % n]] = upper[order[: some % n]]
+    best[order[some % n]] = where * upper[order[some % n]]
+    begin = best.sum() / upper.sum() * upper
+    for solver in NAMES:
+        result = inner_solver(solver)(np.zeros((n, n)), grad, begin, upper, ones, np.zeros(n, np.int8), 1, TOL)
+        assert result.ok
+        np.testing.assert_allclose(result.alpha, best, atol=1e-9)
+
+
 @given(seed=st.integers(0, 1000), scale=st.sampled_from([1e-6, 1.0, 1e6]))
 @settings(max_examples=20, deadline=None)
 def test_interior_point_does_not_feel_the_units(seed: int, scale: float) -> None:
@@ -236,3 +254,16 @@ def test_the_projection_is_the_nearest_feasible_point(seed: int, n: int, where: 
     assert abs(sign @ x - target) <= 1e-12 * n
     # x = clip(z + λs) is the projection's optimality condition
     assert np.abs(x - np.clip(z + root * sign, 0, upper)).max() <= 1e-9 * max(1, size)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("size", [1.0, 1e16, 1e20])
+def test_the_projection_keeps_its_sum_where_one_multiplier_is_that_of_several(size: float, n: int) -> None:
+    """From so far away that no multiplier is fine enough: the variables give that can, of either sign."""
+    upper = np.array([0.7, 1.9, 1.1])[:n]
+    for sign, z in product(*(map(np.array, product(values, repeat=n)) for values in ([-1.0, 1.0], [-size, 0.0, size]))):
+        least, most = -upper[sign < 0].sum(), upper[sign > 0].sum()
+        for target in np.linspace(least, most, 6):
+            x, _ = project_sum(z, sign, upper, float(target))
+            assert ((x >= 0) & (x <= upper)).all()
+            assert abs(sign @ x - target) <= 1e-12
