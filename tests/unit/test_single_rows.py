@@ -105,6 +105,15 @@ def test_the_shortest_way_has_the_same_bits(make, kind, kernel, monkeypatch) -> 
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "laplacian", "linear"])
+@pytest.mark.parametrize("k", [1, 16, 17, 60])
+def test_without_support_vectors_the_constant_is_what_is_said(kernel, k) -> None:
+    """Of few rows and of many; a tube that holds all targets needs none."""
+    model = SVR(kernel=kernel, epsilon=2.0).fit(X, Y * 1.0)
+    assert len(model.support_) == 0
+    np.testing.assert_array_equal(model.predict(X[:k]), np.full(k, model.intercept_[0]))
+
+
 def test_the_shortest_way_sees_what_was_changed() -> None:
     model = SVC(gamma=0.7).fit(X, Y)
     before = model.decision_function(X[:1])
