@@ -64,6 +64,9 @@ def test_lists_are_taken_as_they_are() -> None:
     assert axis("C", [3.0, 1.0, 1.0], given) == [3.0, 1.0, 1.0]
     found = axis("gamma", ["scale", 0.5, "auto"], given)
     np.testing.assert_allclose(found, [1 / (4 * counted.var()), 0.5, 0.25], rtol=1e-12)
+    for name, values in product(("C", "gamma", "nu"), ([1, 2], [np.float32(0.1)], (0.5, 3), np.array([1.0, 2.0]))):
+        found = axis(name, values, given)
+        assert found == list(values) and [type(v) for v in found] == [type(v) for v in values]  # a table shows them so
 
 
 @pytest.mark.parametrize("values", [[1.0, 2.0, 8.0], [8.0, 1.0, 2.0], [0.0, 1.0, 4.0], [5.0], [5.0, 5.0]], ids=str)
