@@ -63,6 +63,14 @@ def test_every_cell_is_the_solution_of_its_fold(options: dict[str, Any], n: int)
     cells_agree(model, lambda **p: LinearSVC(tol=1e-8 if tol < 1e-5 else tol, max_iter=-1, **options, **p), X, y)
 
 
+@pytest.mark.parametrize("n", [499, 500, 501])
+@pytest.mark.filterwarnings("ignore:.*edge of the grid")
+def test_equal_rows_are_as_many_on_either_side_of_the_limit(n: int) -> None:
+    """Up to it each fold merges its own, beyond it all folds are weights of the same samples: never both."""
+    X, y = (part[np.arange(n) % (n // 2)] for part in samples(n))
+    cells_agree(LinearSVCCV(Cs=CS, tol=1e-6).fit(X, y), lambda **p: LinearSVC(tol=1e-8, **p), X, y)
+
+
 def test_several_classes_weights_and_sparse_rows() -> None:
     X, y = samples(600, classes=3)
     weight = np.random.default_rng(0).choice([0.5, 1.0, 3.0], len(y))
