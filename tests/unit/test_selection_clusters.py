@@ -20,7 +20,7 @@ from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 
 from maxmargin import DCSVC, SVC
 from maxmargin.selection import DCSVCCV
-from maxmargin.selection.clusters import ClusterFolds
+from maxmargin.selection.clusters import ClusterFolds, _Race
 
 GRID: dict[str, Any] = {"Cs": [0.3, 30.0], "gammas": [0.5, 4.0]}
 SMALL: dict[str, Any] = {"samples_per_cluster": 100, "cv": 3, "random_state": 0, "tol": 1e-5, "search": "grid"}
@@ -211,6 +211,16 @@ def test_a_search_that_is_stopped_has_a_model() -> None:
     with pytest.warns(ConvergenceWarning, match="before all settings were tried"):
         model = DCSVCCV(**options, callback=press).fit(X, y)
     assert model.search_status_ == "interrupted" and model.status_ == "early"
+
+
+@given(st.lists(st.sampled_from([0.25, 0.5, 1.0, np.nan]), max_size=6), st.booleans())
+def test_the_leader_is_the_best_of_those_that_have_a_score(scores: list[float], judged: bool) -> None:
+    """The first of several; nobody leads where nothing is known."""
+    race = _Race.__new__(_Race)
+    race.seen, race.left = np.array([False, judged]), list(range(10, 10 + len(scores)))
+    race._mean = lambda cell: scores[cell - 10]  # type: ignore[method-assign]
+    known = [score for score in scores if score == score]
+    assert race.leader() == (10 + scores.index(max(known)) if judged and known else None)
 
 
 @pytest.mark.parametrize("stop", [{"max_time": 1e-9}, {"callback": lambda row: True}], ids=["before", "at once"])
