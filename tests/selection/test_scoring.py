@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import accuracy_score, get_scorer, make_scorer, r2_score
 
 from maxmargin import SVC, SVR
 from maxmargin.selection import SVCCV, SVRCV, NuSVCCV, calibrated, cross_val_decisions
@@ -45,6 +45,25 @@ def test_r2_of_few_rows(rows: int) -> None:
     found = Scoring(machine, None)(machine, X[:rows], X[:rows, 0], None)
     expected = r2_score(X[:rows, 0], machine.predict(X[:rows])) if rows > 1 else np.nan
     assert found == pytest.approx(expected, rel=1e-12, nan_ok=True)
+
+
+def share_right(y: Any, found: Any) -> float:
+    return float(np.mean(y == found))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy", "roc_auc", "labels alone", "a function"])
+def test_weights_go_to_scorers_that_take_them(scoring: Any, weighted: bool) -> None:
+    """And to no other: a metric of labels alone, or a function of machine and rows, is asked without."""
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.normal(size=(60, 2)), rng.integers(0, 2, 60), rng.uniform(0.1, 9.0, 60)
+    machine = SVC().fit(X[:40], y[:40])
+    own = {"labels alone": make_scorer(share_right), "a function": lambda machine, X, y: share_right(y, machine.predict(X))}
+    scorer = own.get(scoring) or get_scorer(scoring)
+    taken = {"sample_weight": weight} if weighted and scoring not in own else {}
+    found = Scoring(machine, own.get(scoring, scoring))(machine, X, y, weight if weighted else None)
+    assert found == pytest.approx(scorer(machine, X, y, **taken), rel=1e-12)
+    assert not taken or found != pytest.approx(scorer(machine, X, y), rel=1e-6)
 
 
 def test_a_score_of_its_own_is_asked() -> None:
