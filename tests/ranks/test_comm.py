@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,56 @@ def test_an_error_on_one_rank_ends_all() -> None:
     with pytest.raises(ZeroDivisionError, match="of rank 1"):
         Threads.run(3, work)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("rank ")]
+
+
+@pytest.mark.parametrize("how", ["raises", "fails"])
+def test_a_rank_that_comes_after_an_error_hears_of_that_error(how: str) -> None:
+    """Not that somebody has returned: its own message would hide what went wrong."""
+    heard: list[BaseException] = []
+
+    def work(comm: Comm) -> None:
+        if comm.rank == 1:
+            error = ZeroDivisionError("of rank 1")
+            if how == "raises":
+                raise error
+            comm.fail(error)
+            return
+        while comm.room.error is None:  # type: ignore[attr-defined]
+            time.sleep(1e-3)
+        try:
+            comm.allreduce(np.zeros(3))
+        except RuntimeError as error:
+            heard.append(error)
+            raise
+
+    with pytest.raises(ZeroDivisionError, match="of rank 1"):
+        Threads.run(2, work)
+    assert isinstance(heard[0], RankError) and str(heard[0]) == "ZeroDivisionError: of rank 1"
+
+
+def test_ctrl_c_ends_the_ranks_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes to the thread that waits for them."""
+    over, heard = threading.Event(), []
+
+    def work(comm: Comm) -> None:
+        try:
+            while not over.is_set():
+                comm.allreduce(np.zeros(3))
+        except RankError as error:
+            heard.append(str(error).split(":")[0])
+
+    def pressed(thread: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(threading.Thread, "join", pressed)
+            Threads.run(2, work)
+        for thread in [thread for thread in threading.enumerate() if thread.name.startswith("rank ")]:
+            thread.join(10)
+    finally:
+        over.set()
+    assert heard == ["KeyboardInterrupt"] * 2
 
 
 @pytest.mark.parametrize("mistake", [
