@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from maxmargin import SVC
-from maxmargin.runtime import progress
+from maxmargin.runtime import Control, Progress, Result, Status, progress, run
 
 
 @pytest.fixture
@@ -60,6 +60,32 @@ def test_many_pairs_are_one_line_without_what_is_not_known(capsys) -> None:
     SVC(verbose=True).fit(X, np.arange(90) % 5)
     (line,) = capsys.readouterr().err.splitlines()
     assert "10/10 problem" in line and "-1" not in line and "nan" not in line
+
+
+class Parts:
+    """The last of its parts is done after the last step."""
+
+    def __init__(self, count: int) -> None:
+        self.count, self.done = count, 0
+
+    def turns(self):
+        for done in range(self.count):
+            self.done = done
+            yield None
+        self.done = self.count
+
+    def progress(self) -> Progress:
+        return Progress(self.done, self.count, "part")
+
+    def result(self, status: Status) -> Result:
+        return Result(status=status)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_the_last_line_is_about_the_end(clock, capsys, count) -> None:
+    """Also of what was done after the last step."""
+    run(Parts(count), Control(verbose=True, begun=100.0))
+    assert capsys.readouterr().err.splitlines()[-1] == f"fit: 0.0 s, {count}/{count} part"
 
 
 def test_a_line_is_in_the_file_when_it_is_written(clock, monkeypatch, tmp_path) -> None:

@@ -359,6 +359,19 @@ def test_run_reports_what_happened() -> None:
     assert run(Countdown(0), Control()).status is Status.CONVERGED
 
 
+@pytest.mark.parametrize("turns", [0, 2])
+def test_what_a_result_does_not_say_is_not_known_in_the_last_row(turns: int) -> None:
+    """NaN, and -1 for the number of support vectors."""
+
+    class Silent(Countdown):
+        def result(self, status: Status) -> Result:
+            return Result(status=status)
+
+    trace = run(Silent(turns), Control()).trace
+    assert len(trace) == max(1, turns) and trace["n_support"][-1] == -1
+    assert all(np.isnan(trace[name][-1]) for name in ("objective", "dual", "gap", "violation"))
+
+
 @pytest.mark.parametrize("status", list(Status))
 def test_converged_is_what_reaches_tol_and_only_that(status: Status) -> None:
     for tol in (0.0, 1e-3):
