@@ -288,7 +288,7 @@ def test_what_is_not_precise_enough_goes_to_the_decomposition(monkeypatch) -> No
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_nobody_is_sure_of_coarse_values_nor_of_sums_that_miss(classes, monkeypatch, make, dtype) -> None:
     """One of the two is enough for doubt, and what is in doubt is not called solved."""
-    monkeypatch.setattr("maxmargin.estimators._kernel._ALWAYS_DOUBLE", 0 if dtype == "float32" else 1000)
+    monkeypatch.setattr("maxmargin.estimators._setup._ALWAYS_DOUBLE", 0 if dtype == "float32" else 1000)
     said = {}
 
     class Watched(together.Many):
