@@ -267,3 +267,16 @@ def test_the_projection_keeps_its_sum_where_one_multiplier_is_that_of_several(si
             x, _ = project_sum(z, sign, upper, float(target))
             assert ((x >= 0) & (x <= upper)).all()
             assert abs(sign @ x - target) <= 1e-12
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.sampled_from([1.0, 1e8, 1e16, 1e20]))
+def test_the_projection_of_many_variables_keeps_its_sum(n: int, seed: int, size: float) -> None:
+    """Also where a corner is reached only by many of them, one after the other."""
+    rng = np.random.default_rng(seed)
+    sign, upper = rng.choice([-1.0, 1.0], n), rng.uniform(0.1, 2.0, n)
+    z = size * rng.choice([-1.0, 0.0, 1.0], n)
+    target = rng.uniform(-upper[sign < 0].sum(), upper[sign > 0].sum())
+    x, _ = project_sum(z, sign, upper, float(target))
+    assert ((x >= 0) & (x <= upper)).all()
+    assert abs(sign @ x - target) <= 1e-12 * n

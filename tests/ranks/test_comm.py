@@ -156,8 +156,9 @@ def test_a_rank_that_comes_after_an_error_hears_of_that_error(how: str) -> None:
     assert isinstance(heard[0], RankError) and str(heard[0]) == "ZeroDivisionError: of rank 1"
 
 
-def test_ctrl_c_ends_the_ranks_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It comes to the thread that waits for them."""
+@pytest.mark.parametrize("moment", ["start", "join"])
+def test_ctrl_c_ends_the_ranks_too(monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """It comes to the thread that waits for them, or is still starting them."""
     over, heard = threading.Event(), []
 
     def work(comm: Comm) -> None:
@@ -167,12 +168,18 @@ def test_ctrl_c_ends_the_ranks_too(monkeypatch: pytest.MonkeyPatch) -> None:
         except RankError as error:
             heard.append(str(error).split(":")[0])
 
+    untouched = getattr(threading.Thread, moment)
+
     def pressed(thread: threading.Thread) -> None:
+        if moment == "start":
+            untouched(thread)
+            if thread.name != "rank 1":
+                return
         raise KeyboardInterrupt
 
     try:
         with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-            patched.setattr(threading.Thread, "join", pressed)
+            patched.setattr(threading.Thread, moment, pressed)
             Threads.run(2, work)
         for thread in [thread for thread in threading.enumerate() if thread.name.startswith("rank ")]:
             thread.join(10)

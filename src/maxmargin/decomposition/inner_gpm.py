@@ -191,10 +191,11 @@ def project_sum(
     lowest, highest = float((bottom - signed).min()), float((top - signed).max())  # all ramps flat outside
     root = _root(residual, min(max(0.0, lowest), highest), lowest, highest, enough)
     x = np.minimum(np.maximum(signed + root, bottom), top)
-    for _ in range(3):  # r is linear around the root: what is left is spread over the variables that are inside
+    for _ in range(len(z) + 3):  # r is linear around the root: what is left is spread over the variables that are inside
         left = float(x.sum()) - target
         if abs(left) <= enough:
             break
+        before = x
         share = ((x > bottom) & (x < top)).astype(np.float64)
         if not share.any():  # λ is too coarse to see the corner's neighbour: the variable nearest to its ramp
             room = x > bottom if left > 0 else x < top
@@ -202,6 +203,8 @@ def project_sum(
                 break
             share[np.argmin(np.where(room, np.abs(signed + root - x), np.inf))] = 1
         x = np.minimum(np.maximum(x - left / share.sum() * share, bottom), top)
+        if np.array_equal(x, before):  # less than rounding
+            break
     return np.abs(x), root
 
 

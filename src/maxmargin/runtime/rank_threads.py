@@ -118,12 +118,12 @@ class Threads:
             room.leave(rank, error)
 
         threads = [threading.Thread(target=one, args=(rank,), name=f"rank {rank}", daemon=True) for rank in range(size)]
-        for thread in threads:
-            thread.start()
         try:
             for thread in threads:
+                thread.start()
+            for thread in threads:
                 thread.join()
-        except BaseException as error:  # Ctrl-C, which comes to the thread that waits here
+        except BaseException as error:  # Ctrl-C, which comes to this thread
             room.leave(-1, error)
             raise
         if room.error is not None:
