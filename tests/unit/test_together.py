@@ -352,7 +352,7 @@ def test_what_is_kept_of_small_problems_is_feasible_and_at_last_the_solution(cla
             super().__init__(*given)
             runs.append(self)
 
-    for module in ("svc", "_kernel"):
+    for module in ("_pairs", "_setup"):
         monkeypatch.setattr(f"maxmargin.estimators.{module}.Together", Watched)
     make(callback=lambda row: kept.append(runs[0].snapshot()), tol=1e-6).fit(*classes)
     assert len(runs) == 1 and runs[0]._many is None and kept
