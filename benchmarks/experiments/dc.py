@@ -28,7 +28,7 @@ WITH = "with intercept"
 WITHOUT = "LIBSVM without intercept"
 COMPETITOR = "competitor"
 TEST_ROWS = {"covtype_first": 20_000}
-FEATURES = ("llsvm", "fastfood", "ltpu")  # 3,000 of them for each row, in memory:
+FEATURES = ("llsvm", "fastfood", "ltpu")  # 3,000 of them for each row, within solvers/mapped.py's MEMORY_GB:
 FEATURE_ROWS = {"kddcup99": 80_000}
 NO_OBJECTIVE = ("kddcup99",)  # of half a million rows: to evaluate one takes minutes
 PEER_CACHE = 2000.0
@@ -75,9 +75,9 @@ class DC(Experiment):
                     poly = Problem("svc", **POLY, **same)
                     cells.append(Cell(name, solver, poly, 20_000, test_rows=20_000, repeat=1, limit=POLY_LIMIT))
                 else:
-                    size = {"test_rows": TEST_ROWS.get(name), "score_only": name in NO_OBJECTIVE}
+                    judged = {"test_rows": TEST_ROWS.get(name), "score_only": name in NO_OBJECTIVE}
                     alone = name in ("cifar_both", "census_split") and not ours  # the competitors there are the paper's
-                    cells += [] if alone else [Cell(name, solver, problem, **size, limit=limit)]
+                    cells += [] if alone else [Cell(name, solver, problem, **judged, limit=limit)]
                 if name == "ijcnn1" and solver == EXACT:
                     cells.append(Cell(name, solver, replace(problem, fit_intercept=True), label=WITH))
                 if name == "covtype" and ours:

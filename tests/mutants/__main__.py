@@ -45,7 +45,7 @@ LIBRARIES = (
     "sklearn.model_selection", "sklearn.utils.estimator_checks", "hypothesis", "joblib", "tqdm.auto", "pandas",
 )  # fmt: skip
 HANG = 45  # seconds for one test, and five times what it takes without a change: then it hangs, which is noticed
-# In programs that tests start, Python runs it first: an editable installation would come before the copy there.
+# First in the child and, as sitecustomize, in programs that tests start: an editable installation would hide the copy.
 FIRST = """import sys
 sys.meta_path[:] = [finder for finder in sys.meta_path if "Redirecting" not in type(finder).__name__]
 """
@@ -208,7 +208,7 @@ def _pytest(folder: Path, said: Path, options: list[str], plugin: object) -> int
     out = os.open(said, os.O_WRONLY | os.O_CREAT)
     for stream in (1, 2):
         os.dup2(out, stream)
-    sys.meta_path[:] = [finder for finder in sys.meta_path if "Redirecting" not in type(finder).__name__]
+    exec(FIRST)
     sys.path.insert(0, str(folder))
     os.environ["PYTHONPATH"] = str(folder)  # for programs that tests start
     sys.dont_write_bytecode = True
