@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from maxmargin.linear import LinearProblem, choose, make
+from maxmargin.linear import Extent, LinearProblem, choose, make
 from maxmargin.linear import problem as module
 from maxmargin.linear.descent import Descent
 from maxmargin.linear.newton import Newton
 from maxmargin.linear.ocas import Ocas
 from maxmargin.linear.problem import Sum, exact_dot, intercept_of
+from maxmargin.linear.solver import WIDE
 
 LOSSES = ["hinge", "squared_hinge"]
 
@@ -369,13 +370,12 @@ def test_what_overflows_is_refused_and_what_does_not_is_finite():
 
 def test_which_solver_for_which_shape():
     def of(n, d, form=np.zeros):
-        return choose(LinearProblem(form((n, d)), np.ones(n), np.ones(n), 1.0))
+        return choose(LinearProblem(form((n, d)), np.ones(n), np.ones(n), 1.0, extent=Extent(np.ones(d), 1.0)))
 
     assert of(20, 20) == "newton" and of(20, 21) == "descent"  # as many rows as features, or fewer
     assert of(200, 127) == "newton" and of(128, 128) == "newton"
-    sparse = lambda shape: sp.random(*shape, density=0.01, format="csr", random_state=0)  # noqa: E731
-    assert of(1000, 128, sparse) == "descent" and of(1000, 127, sparse) == "newton"  # short rows, a matrix that costs more
-    assert of(4001, 4001, sparse) == "descent"
+    assert of(1000, 128, sp.csr_matrix) == "descent" and of(1000, 127, sp.csr_matrix) == "newton"  # a matrix that costs more
+    assert of(WIDE, WIDE) == "newton" and of(WIDE + 1, WIDE + 1) == "descent"
 
     class Elsewhere(LinearProblem):
         at_hand = False
