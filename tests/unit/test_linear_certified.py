@@ -387,7 +387,9 @@ def test_coordinates_keep_their_sum_their_value_and_their_cut(loss, bias, regres
     shift = np.zeros(problem.hinges) if problem.shift is None else problem.shift
     dual.centre = 0.3 if bias else 0.0
     for _ in range(6):
+        drift = dual.drift
         drain(dual.descend(np.arange(problem.n), problem.n, 0.0))
+        assert dual.drift > drift
         np.testing.assert_allclose(dual.v, dual.alpha @ x, rtol=1e-9, atol=1e-9)
         assert (dual.alpha >= 0).all() and (dual.alpha <= dual.upper).all()
         curve = problem.C * problem.curve(dual.alpha / problem.C)
@@ -475,7 +477,9 @@ def test_cuts_of_joint_descent_lie_below_the_risk_and_its_points_near_the_optimu
     drain(best.turns())
     rng, descent = np.random.default_rng(4), JointDescent(problem, 0)
     for _ in range(12):
+        drift = descent._drift
         drain(descent.descend())
+        assert descent._drift > drift  # rounding gathers
         cut, w = descent.cut(), descent.point()
         assert cut.b <= cut.mass * (1 + 1e-12)
         if problem.free_intercept:
