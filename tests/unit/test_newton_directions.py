@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,7 +13,9 @@ from sklearn.base import clone
 from maxmargin import LinearSVC, LinearSVR, _core
 from maxmargin.data import matrix
 from maxmargin.linear import direction
+from maxmargin.linear.over_ranks import RankedProblem
 from maxmargin.linear.problem import LinearProblem
+from maxmargin.runtime import Threads
 
 
 def finish(steps):
@@ -108,6 +112,30 @@ def test_narrow_directions_solve_the_newton_equations(form, bias):
         p = finish(newton.direction(grad, found, h, 1e-12, exact=True))
         residual = curvature(problem, found, penalty) @ p + grad
         assert np.linalg.norm(residual) < 1e-5 * np.linalg.norm(grad)
+
+
+@pytest.mark.parametrize("d", [40, 300])
+@pytest.mark.parametrize("bias", [0.0, 1.5])
+def test_directions_over_ranks_solve_the_equations_of_all_rows(d, bias):
+    whole = wide_problem(d=d, bias=bias)
+    found, grad = found_at(whole), np.random.default_rng(3).normal(size=whole.size)
+    penalty = np.append(np.ones(d), [0.0] * (bias != 0))
+
+    def work(comm):
+        mine = slice(300 * comm.rank, 300 * (comm.rank + 1))
+        part = RankedProblem(
+            whole.X[mine], whole.sign[mine], whole.weight[mine], whole.C, bias=bias, extent=whole.extent, comm=comm
+        )
+        here = (found.band >= mine.start) & (found.band < mine.stop)
+        own = replace(found, band=found.band[here] - mine.start, slope=found.slope[here])
+        newton = direction.Directions(part, penalty, np.random.default_rng(0))
+        return finish(newton.direction(grad, own, 0.3, 1e-12, exact=True))
+
+    one, *others = Threads.run(3, work, timeout=30)
+    residual = curvature(whole, found, penalty) @ one + grad
+    assert np.linalg.norm(residual) < 1e-4 * np.linalg.norm(grad)
+    for other in others:
+        np.testing.assert_array_equal(one, other)
 
 
 def test_factor_is_kept_until_the_rounding_has_fallen():
