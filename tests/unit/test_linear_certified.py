@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from maxmargin.linear import CrammerSinger, Known, LinearProblem, Scaled, certified, line_search, make
+from maxmargin.linear import CrammerSinger, Known, LinearProblem, Scaled, certified, joint_descent, line_search, make
 from maxmargin.linear.bundle import Bundle
 from maxmargin.linear.certified import Best, Certified, LinearResult, relayed
 from maxmargin.linear.descent import Coordinates
@@ -498,6 +498,16 @@ def test_cuts_of_joint_descent_lie_below_the_risk_and_its_points_near_the_optimu
         assert descent._beta.sum(axis=1) == pytest.approx(0, abs=1e-9)
     assert lower >= 0.98 * best.objective
     assert 0.5 * problem.inner(w, w) + problem.C * joint_risk(problem, w) <= 1.02 * best.objective
+
+
+def test_every_step_of_an_epoch_may_round_the_whole_sum(monkeypatch):
+    """At 0 all samples violate: as many steps at least, each of which adds to sums of up to what is there in the end."""
+    monkeypatch.setattr(joint_descent, "EPOCHS", 1)
+    for bias in (0.0, 2.0):
+        problem = joint(bias=bias, penalised=True)[1]
+        descent = JointDescent(problem, 0)
+        drain(descent.descend())
+        assert descent._mass() > 0 and descent._drift >= gamma(problem.n) * descent._mass()
 
 
 def test_seeds_of_joint_cuts_balance_every_intercept():
