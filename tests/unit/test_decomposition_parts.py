@@ -1,17 +1,19 @@
 """The parts of the decomposition method, each by its definition: violations, sub-QPs, Newton steps, roots, sizes, states."""
 
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from maxmargin.decomposition import apart, inner_gpm, inner_ipm, many, together
+from maxmargin.decomposition import apart, inner_gpm, inner_ipm, many, solve_qp, together, verified
 from maxmargin.decomposition.ending import Point, violations
 from maxmargin.decomposition.inner import can_move, finish, inner_solver, kkt_violation, reduce
 from maxmargin.decomposition.many import Many, Problem
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import Decomposition
+from maxmargin.decomposition.state import Overflow
 from maxmargin.decomposition.together import Together
 from maxmargin.decomposition.working_set import (
     MB,
@@ -657,7 +659,7 @@ def test_a_bundle_is_solved_from_what_is_sent_alone(kind):
         data = KernelData(data.kernel(data.X, data.X), Kernel("precomputed"), data.rows, np.float64, 1)
     whole = apart.Apart(problems, data.source, blocks, options, Control(deadline=Deadline.after(100.0)), data)
     assert whole.progress().done == 0 and whole.snapshot() == [None] * 6
-    here = Together(problems, data.source, blocks, replace_threads(options), Control())
+    here = Together(problems, data.source, blocks, replace(options, threads=1), Control())
     drain(here.turns())
     expected = here.result(Status.CONVERGED).parts
     for some in ([0], [1, 2], [3, 5], [4]):
@@ -679,5 +681,181 @@ def test_a_bundle_is_solved_from_what_is_sent_alone(kind):
     assert all(np.isfinite(part.objective) for part in found)
 
 
-def replace_threads(options):
-    return Options(**{**vars(options), "threads": 1})
+@pytest.mark.parametrize("working_set", [None, 6])
+def test_what_problems_begin_with_is_what_there_is_of_them(working_set):
+    problems, data, blocks, options = several(working_set_size=working_set)
+    alpha = problems[1].qp.repaired(np.full(problems[1].qp.n_variables, 0.25))
+    problems[1] = replace(problems[1], alpha=alpha)
+    problems[2] = replace(problems[2], kept={"alpha": np.ones(3), "second": np.ones(4)}, solver=lambda *given: None)
+    for run in (
+        Together(problems, data.source, blocks, options, Control()),
+        apart.Apart(problems, data.source, blocks, options, Control(), data),
+    ):
+        first, second, third = run.snapshot()
+        assert first is None or not first["alpha"].any()
+        np.testing.assert_array_equal(second["alpha"], alpha)
+        assert third is problems[2].kept
+
+
+# ---- whether f is what it seems
+
+
+def stood_at(scale=1.0, n=400, dtype=np.float32, C=2.0, seed=7):
+    """A run that stands at some β far from the optimum, its f summed up; the kernel matrix in float64."""
+    rng = np.random.default_rng(seed)
+    X = (scale * rng.normal(size=(n, 6))).astype(np.float32)
+    y = np.where(np.arange(n) % 2, 1.0, -1.0)
+    qp = formulations.c_svc(y, np.full(n, C))
+    alpha = qp.repaired(C * rng.choice([0.0, 0.3, 1.0], n))
+    source = KernelData(X, Kernel("linear"), np.arange(n), dtype, 1).source()
+    solver = Decomposition(qp, source, Options(tol=1e-3, working_set_size=8), alpha=alpha)
+    drain(solver.state.sum_up())
+    solver.state.look()
+    return solver, X.astype(np.float64) @ X.T.astype(np.float64)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_float32_values_tell_violations_apart_that_are_well_above_the_error_of_f(seed):
+    solver, K = stood_at(seed=seed)
+    state, every = solver.state, np.arange(400)
+    m = np.sqrt(np.diag(K))
+    error = np.abs(K @ state.coef - state.f) / m
+    spread = np.sqrt((state.coef * m) ** 2 @ np.ones(400))
+    chance = 16 * state.kernel.noise * m.max() * spread  # above which nobody looks
+    assert verified.told_apart(state, 1.01 * chance, every) and state.error == 0.0
+    assert not verified.told_apart(state, 1e-12, every) and 0 < state.error <= error.max() * (1 + 1e-6)
+    found = state.error
+    for violation in np.geomspace(1e-9, 0.99 * chance, 40):
+        assert verified.told_apart(state, violation, every) == (4 * m.max() * found <= violation)
+    state.options = replace(state.options, tol=1.99 * m.max() * found)
+    assert verified.too_coarse(state)
+    state.options = replace(state.options, tol=2.01 * m.max() * found)
+    assert not verified.too_coarse(state)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
+def test_the_violation_that_is_known_counts_what_float64_cannot_tell(scale):
+    solver, K = stood_at(scale, dtype=np.float64)
+    state = solver.state
+    plain = certify(state.qp, K, solver.snapshot()["alpha"]).violation
+    said = verified.known_violation(state, state.point())
+    m = np.sqrt(np.diag(K))
+    each = state.kernel.noise * m * (np.abs(state.coef) @ m)
+    if 2 * each.max() <= state.options.tol:
+        assert said == pytest.approx(plain, rel=1e-9)
+    else:
+        assert plain * (1 - 1e-9) < said <= plain * (1 + 1e-9) + 2 * each.max()
+    assert verified.sure(state) == (said <= state.options.tol)
+    state.options = replace(state.options, tol=1.01 * max(said, plain + 2 * each.max()))
+    assert verified.sure(state)
+
+
+def test_sums_that_miss_and_an_f_that_has_drifted_are_begun_anew():
+    solver, K = stood_at(dtype=np.float64)
+    state = solver.state
+    assert not verified.renewed(state)
+    size = np.abs(state.coef) @ np.sqrt(np.diag(K))
+    state.came(7.9 * size)
+    assert not verified.renewed(state)  # a fresh sum would have as much
+    state.options = replace(state.options, tol=1e-9)
+    state.came(0.2 * size)
+    beta = state.beta.copy()
+    assert verified.renewed(state) and state.path == 0.0 and state.pending
+    np.testing.assert_array_equal(state.beta, beta)
+    off = beta.copy()
+    off[0, np.flatnonzero((beta[0] > 0) & (beta[0] < 2.0))[0]] += 1e-6
+    state.stand_at(off)
+    assert verified.renewed(state)
+    assert abs(state.beta.sum()) <= 1e-12 and np.abs(state.beta - off).max() <= 1.1e-6
+
+
+def test_values_whose_squares_overflow_are_told():
+    solver, _ = stood_at(1e3)
+    verified.require_finite(solver.state)
+    huge, _ = stood_at(1e3, n=40)
+    huge.state.kernel.magnitude = 1e20
+    with pytest.raises(Overflow):
+        verified.require_finite(huge.state)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_whose_exact_f_does_not_matter_changes_nothing_by_it(name):
+    """Any f within the error, of those samples: violation and gap stay the same."""
+    for seed in range(6):
+        qp, X, _ = built(name, n=40, seed=seed)
+        rng = np.random.default_rng(seed)
+        alpha = qp.repaired(qp.upper * rng.choice([0.0, 0.0, 0.3, 1.0], qp.n_variables))
+        source = KernelData(X, Kernel("rbf", gamma=0.5), np.arange(40), np.float64, 1).source()
+        state = Decomposition(qp, source, Options(), alpha=alpha).state
+        drain(state.sum_up())
+        for error in (1e-3, 0.1, 0.5):
+            matters = verified._matters(state, np.full(40, error))
+            point = state.point()
+            beta = state.beta
+            assert matters[(beta != 0).any(axis=0)].all()
+            b = point.multipliers()
+            for _ in range(5):
+                f = np.where(matters, state.f, state.f + rng.uniform(-error, error, 40))
+                other = Point.of(qp, beta, f)
+                assert violations(len(qp.targets), other.extremes())[0] == pytest.approx(
+                    violations(len(qp.targets), point.extremes())[0], rel=1e-12
+                )
+                if len(b[0]) < 2:
+                    assert other.gap(b)[0] == pytest.approx(point.gap(b)[0], rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+def test_f_is_exact_where_it_matters_after_a_second_look(scale):
+    solver, K = stood_at(scale)
+    state = solver.state
+    drain(verified.refine(state))
+    exact, coef = state.exact
+    np.testing.assert_array_equal(coef, state.coef)
+    known = ~np.isnan(exact)
+    true = K @ state.coef
+    assert known[state.coef != 0].all()
+    np.testing.assert_allclose(state.f[known], true[known], rtol=1e-9, atol=1e-9 * scale**2)
+    point = Point.of(state.qp, state.beta, true)
+    assert violations(1, state.point().extremes())[0] == pytest.approx(violations(1, point.extremes())[0], rel=1e-6)
+    assert state.point().gap(state.point().multipliers())[0] == pytest.approx(point.gap(point.multipliers())[0], rel=1e-6)
+
+
+def test_a_run_that_stalls_looks_at_the_samples_left_out_once_and_ends(monkeypatch):
+    qp, X, _ = built("c_svc", n=200, seed=3)
+    source = KernelData(X, Kernel("rbf", gamma=0.5), np.arange(200), np.float64, 1).source()
+    solver = Decomposition(qp, source, Options(working_set_size=4, tol=1e-9))
+    turns = solver.turns()
+    for _ in turns:
+        if solver.state.left:
+            break
+    assert solver.state.left
+    monkeypatch.setattr("maxmargin.decomposition.ending.Progress.stalled", lambda self, gain, dual: True)
+    before, count = solver.costs.counts["unshrinks"], 0
+    while True:
+        try:
+            count += next(turns) is not None
+        except StopIteration as end:
+            assert end.value is Status.STALLED
+            break
+        assert count <= 20
+    assert solver.costs.counts["unshrinks"] <= before + 1
+
+
+# ---- small QPs of their own
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("solver", ["smo", "ipm", "gpm"])
+def test_targets_at_the_ends_of_what_bounds_allow_are_met_there(sign, solver):
+    upper = np.array([0.1, 0.2, 0.7])  # whose sum is not the sum of their floats
+    for part, alpha in ((1.0, upper), (0.0, 0 * upper)):
+        target = sign * part * float(upper.sum())
+        found = solve_qp(np.eye(3), [-1.0, 0.5, 0.2], upper, sign * np.ones(3), targets=[target], inner_solver=solver)
+        np.testing.assert_allclose(found.alpha, alpha, atol=1e-12)
+        for beyond in (1e-13, 1e-9):
+            far = target + sign * (beyond if part else -beyond)
+            if beyond < 1e-12:
+                solve_qp(np.eye(3), [-1.0, 0.5, 0.2], upper, sign * np.ones(3), targets=[far], inner_solver=solver)
+            else:
+                with pytest.raises(formulations.InfeasibleError, match="the bounds allow sums from"):
+                    solve_qp(np.eye(3), [-1.0, 0.5, 0.2], upper, sign * np.ones(3), targets=[far], inner_solver=solver)

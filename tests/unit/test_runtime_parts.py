@@ -222,6 +222,20 @@ def test_what_is_no_communicator_is_refused() -> None:
             as_comm(SimpleNamespace(**{k: v for k, v in vars(given).items() if k != name}))
 
 
+def test_what_threads_send_is_counted_where_it_is_sent() -> None:
+    def work(c: Threads) -> Any:
+        c.gather(np.zeros((2, 3)), [2, 2, 2]), c.bcast("x" * 100 if c.rank == 1 else None, 1), c.share("y" * 50)
+        c.allgather(np.zeros(4), [4, 4, 4]), c.alltoall([np.zeros(c.rank)] * 3), c.allreduce(np.zeros(5))
+        return c.traffic
+
+    for rank, traffic in enumerate(Threads.run(3, work)):
+        assert traffic.calls == dict.fromkeys(("gather", "bcast", "share", "allgather", "alltoall", "allreduce"), 1)
+        assert traffic.sent["gather"] == (48 if rank else 0) and (traffic.sent["bcast"] > 100) == (rank == 1)
+        assert 50 < traffic.sent["share"] < 100 and traffic.sent["allgather"] == 32 and traffic.sent["allreduce"] == 40
+        assert traffic.sent["alltoall"] == 2 * 8 * rank and (rank == 1 or traffic.sent["bcast"] == 0)
+        assert traffic.messages == 6 and traffic.bytes == sum(traffic.sent.values())
+
+
 # ---- ranks in step
 
 
