@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from maxmargin.carriers import ATTEMPTS, LostError
 from maxmargin.decomposition import apart, inner_gpm, inner_ipm, many, solve_qp, together, verified
 from maxmargin.decomposition.ending import Point, violations
 from maxmargin.decomposition.inner import can_move, finish, inner_solver, kkt_violation, reduce
@@ -859,3 +860,123 @@ def test_targets_at_the_ends_of_what_bounds_allow_are_met_there(sign, solver):
             else:
                 with pytest.raises(formulations.InfeasibleError, match="the bounds allow sums from"):
                     solve_qp(np.eye(3), [-1.0, 0.5, 0.2], upper, sign * np.ones(3), targets=[far], inner_solver=solver)
+
+
+class Workers:
+    """A carrier whose workers are here; of each call the first `deaths` are lost."""
+
+    def __init__(self, deaths=0):
+        self.deaths, self.put_away, self.calls, self.dropped = deaths, [], {}, []
+
+    def put(self, value):
+        return value
+
+    def put_all(self, values):
+        self.put_away += [len(value) for value in values]
+        return list(values)
+
+    def solve(self, function, *given):
+        self.calls[len(self.calls)] = function, given
+        return len(self.calls) - 1
+
+    def wait(self, refs, seconds):
+        return refs[-1:]  # in any order
+
+    def get(self, ref):
+        function, given = self.calls[ref]
+        if self.deaths > 0:
+            self.deaths -= 1
+            raise LostError("worker gone")
+        return function(*given, lambda: False)
+
+    def drop(self, refs):
+        self.dropped += refs
+
+
+@pytest.mark.parametrize("deaths", [0, 3, 4])
+@pytest.mark.parametrize("kind", ["rbf", "precomputed"])
+def test_bundles_on_workers_have_their_rows_once_and_four_attempts(kind, deaths):
+    problems, data, blocks, options = several(sizes=(5, 9, 14, 20), n_classes=4)
+    if kind == "precomputed":
+        data = KernelData(data.kernel(data.X, data.X), Kernel("precomputed"), data.rows, np.float64, 1)
+    here = Together(problems, data.source, blocks, options, Control())
+    drain(here.turns())
+    workers, whole = Workers(deaths), apart.Apart(problems, data.source, blocks, options, Control(), data)
+    if deaths >= ATTEMPTS:
+        with pytest.raises(RuntimeError, match=r"4 workers died.*worker gone"):
+            drain(whole._on(workers, 2))
+        assert workers.dropped
+        return
+    drain(whole._on(workers, 2))
+    assert workers.dropped == [] and whole.progress().done == 6
+    if kind == "rbf" and not deaths:
+        assert sorted(workers.put_away) == [5, 9, 14, 20]
+    for one, other in zip(whole.result(Status.CONVERGED).parts, here.result(Status.CONVERGED).parts):
+        assert one.objective == pytest.approx(other.objective, rel=1e-3)
+    stopped = apart.Apart(problems, data.source, blocks, options, Control(), data)
+    going = stopped._on(workers, 2)
+    next(going)
+    going.close()
+    assert len(workers.dropped) == 1
+
+
+@pytest.mark.parametrize("status", [Status.INTERRUPTED, Status.MAX_TIME, Status.MAX_ITER, Status.CALLBACK])
+@pytest.mark.parametrize("patience", [-1.0, np.inf])
+def test_who_presses_ctrl_c_does_not_wait_for_a_pass_that_takes_long(monkeypatch, status, patience):
+    """Samples left out are brought up to date for the report, unless that takes too long; what is said is then not known."""
+    monkeypatch.setattr("maxmargin.decomposition.solver.PATIENCE", patience)
+    qp, X, K = built("c_svc", n=200, seed=3)
+    source = KernelData(X, Kernel("rbf", gamma=0.5), np.arange(200), np.float64, 1).source()
+    solver = Decomposition(qp, source, Options(working_set_size=4, tol=1e-9))
+    for _ in solver.turns():
+        if solver.state.left:
+            break
+    found = solver.result(status)
+    answer = certify(qp, K, found.alpha, found.multipliers)
+    if status is Status.INTERRUPTED and patience < 0:
+        assert np.isnan([found.violation, found.gap, found.objective]).all()
+    else:
+        assert found.violation == pytest.approx(answer.violation, rel=1e-6)
+        assert found.objective == pytest.approx(answer.primal, rel=1e-9) and found.gap == pytest.approx(answer.gap, rel=1e-6)
+    assert found.status is status and found.n_support == np.count_nonzero(found.alpha)
+
+
+@pytest.mark.parametrize("status", [Status.INTERRUPTED, Status.MAX_TIME, Status.MAX_ITER])
+@pytest.mark.parametrize("patience", [-1.0, np.inf])
+def test_an_f_that_nobody_waits_for_is_not_known(monkeypatch, status, patience):
+    monkeypatch.setattr("maxmargin.decomposition.solver.PATIENCE", patience)
+    solver, K = stood_at(dtype=np.float64)
+    state = solver.state
+    state.stand_at(state.beta)  # all of it to be summed up
+    found = solver.result(status)
+    if status is not Status.MAX_ITER and patience < 0:
+        assert np.isnan([found.violation, found.gap, found.objective]).all()
+    else:
+        answer = certify(state.qp, K, found.alpha, found.multipliers)
+        assert found.objective == pytest.approx(answer.primal, rel=1e-9)
+        np.testing.assert_allclose(found.f, K @ state.coef, rtol=1e-9, atol=1e-9)
+    assert found.status is status
+
+
+def test_float32_values_that_lead_astray_are_left(monkeypatch):
+    """Those that go on and on from an exact f; those whose f is off by much of what it says, looked at ever more rarely."""
+    solver, _ = stood_at(scale=30.0)
+    state = solver.state
+    solver.farthest = solver.least = np.inf
+    assert not solver._misled(1)
+    assert solver.least == state.violation
+    looked = []
+    monkeypatch.setattr(
+        "maxmargin.decomposition.solver.told_apart", lambda *given: looked.append(given[1]) or len(looked) < 3
+    )
+    state.violation, least = 2 * state.violation, state.violation
+    misled = [turn for turn in range(1, 70) if solver._misled(turn)]
+    assert misled == [64] and looked == [least] * 3  # at 16, 32 and 64, by the least that there was
+    solver.farthest = state.path + 1.0
+    assert not solver._misled(3)
+    state.came(1.5)
+    assert solver._misled(3)
+    wide, _ = stood_at(dtype=np.float64)
+    wide.farthest = wide.least = -1.0
+    assert not wide._misled(16)
+    assert [wide._may_try_again() for _ in range(5)] == [True, True, True, False, False]
