@@ -810,7 +810,10 @@ def test_f_is_exact_where_it_matters_after_a_second_look(scale):
     solver, K = stood_at(scale)
     state = solver.state
     drain(verified.refine(state))
+    m = np.sqrt(np.diag(K))
+    assert state.error > 0  # some were looked at
     exact, coef = state.exact
+    assert not verified._matters(state, verified.BEYOND * state.error * m)[np.isnan(exact)].any()
     np.testing.assert_array_equal(coef, state.coef)
     known = ~np.isnan(exact)
     true = K @ state.coef
@@ -819,6 +822,44 @@ def test_f_is_exact_where_it_matters_after_a_second_look(scale):
     point = Point.of(state.qp, state.beta, true)
     assert violations(1, state.point().extremes())[0] == pytest.approx(violations(1, point.extremes())[0], rel=1e-6)
     assert state.point().gap(state.point().multipliers())[0] == pytest.approx(point.gap(point.multipliers())[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_kept_has_no_zeros_below_zero(name):
+    """A β of −0 is an alpha of 0, whoever is asked."""
+    qp, X, _ = built(name)
+    source = KernelData(X, Kernel("rbf", gamma=0.5), np.arange(14), np.float64, 1).source()
+    solver = Decomposition(qp, source, Options(working_set_size=4))
+    drain(solver.turns())
+    for alpha in (solver.snapshot()["alpha"], solver.result(Status.CONVERGED).alpha, solver.state.point().alpha):
+        assert (alpha == 0).any() and not np.signbit(alpha).any()
+    halves = (0, 0) if qp.n_variables > qp.n else (0, -1)
+    small = Many([Problem(qp, np.arange(14), halves)], source, np.array([0, 14]), Options())
+    assert not np.signbit(small.snapshot()[0]["alpha"]).any()
+    drain(small.turns())
+    for alpha in (small.snapshot()[0]["alpha"], small.results(Status.CONVERGED)[0][0].alpha):
+        assert (alpha == 0).any() and not np.signbit(alpha).any()
+
+
+def test_what_the_first_rank_has_found_is_sent_as_so_many_numbers_as_all_expect():
+    qp, X, _ = built("epsilon_svr")
+    solver = Decomposition(qp, KernelData(X, Kernel("rbf", gamma=0.5), np.arange(14), np.float64, 1).source(), Options())
+    seats = solver.state.seats(np.array([1, 4, 9]))
+    beta, sent = np.arange(6.0).reshape(2, 3), []
+    for rank in (0, 1):
+
+        def bcast(value, doubles, rank=rank):
+            sent.append(np.array(value) if rank == 0 else sent[0])
+            assert len(sent[-1]) == doubles
+            return sent[-1]
+
+        solver.team = SimpleNamespace(size=2, rank=rank, bcast=bcast)
+        before = dict(solver.costs.counts)
+        found, gain = solver._told(seats, *((beta, 2.5, 7, True) if rank == 0 else ()))
+        np.testing.assert_array_equal(found, beta)
+        after = solver.costs.counts
+        assert gain == 2.5 and after["inner_steps"] - before["inner_steps"] == 7
+        assert after["inner_fallbacks"] - before["inner_fallbacks"] == 1
 
 
 def test_a_run_that_stalls_looks_at_the_samples_left_out_once_and_ends(monkeypatch):
