@@ -10,7 +10,7 @@ import pytest
 from maxmargin.carriers import ATTEMPTS, LostError
 from maxmargin.decomposition import apart, inner_gpm, inner_ipm, many, solve_qp, together, verified
 from maxmargin.decomposition.ending import Point, violations
-from maxmargin.decomposition.inner import can_move, finish, inner_solver, kkt_violation, reduce
+from maxmargin.decomposition.inner import SubQP, can_move, finish, inner_solver, kkt_violation, reduce
 from maxmargin.decomposition.many import Many, Problem
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import Decomposition
@@ -326,6 +326,48 @@ def test_step_lengths_are_inverse_curvatures_of_the_matrix(name):
     assert steps.take(gradient) == 0.25
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_gradient_projection_knows_where_it_stands(name, monkeypatch):
+    """At every iteration: inside the bounds, with the sums of the start, its gradient and its objective as they are."""
+    places, values = [], []
+    judge, note = SubQP.violation, inner_gpm._Reference.note
+
+    def seen(self, a, grad):
+        places.append((a.copy(), grad.copy()))
+        return judge(self, a, grad)
+
+    monkeypatch.setattr(SubQP, "violation", seen)
+    monkeypatch.setattr(inner_gpm._Reference, "note", lambda self, value: values.append(value) or note(self, value))
+    for seed in range(6):
+        problem = inner_problem(name, seed)
+        for known in (np.inf, 0.0):  # the second: steps are shortened where a whole one would raise the objective
+            monkeypatch.setattr(inner_gpm, "REFERENCE_AGE", 5 if known else 1)
+            places.clear(), values.clear()
+            best, count = inner_gpm._iterate(problem, 0.0, 60)
+            for (a, grad), value in zip(places[1:], values):
+                assert (a >= 0).all() and (a <= problem.upper * (1 + 1e-12)).all()
+                np.testing.assert_allclose(problem.A @ a, problem.b, atol=1e-9)
+                np.testing.assert_allclose(grad, problem.gradient(a), atol=1e-9)
+                assert value == pytest.approx(problem.change(a, problem.gradient(a)), abs=1e-9)
+            assert count <= 60 and values
+            assert problem.change(best, problem.gradient(best)) <= min(0.0, *values) + 1e-9
+
+
+@pytest.mark.parametrize("solver", ["smo", "gpm"])
+@pytest.mark.parametrize("name", NAMES)
+def test_more_iterations_do_not_end_with_a_worse_point(name, solver):
+    qp, _, K = built(name, seed=2)
+    Q, alpha = hessian(qp, K) + np.diag(np.linspace(0, 3, qp.n_variables)), qp.start()
+    last = np.inf
+    for limit in (*range(1, 30), 100):
+        found = inner_solver(solver)(
+            Q, Q @ alpha + qp.linear, alpha, qp.upper, qp.sign, qp.group, len(qp.targets), 1e-12, max_iter=limit
+        )
+        value = 0.5 * found.alpha @ Q @ found.alpha + qp.linear @ found.alpha
+        assert value <= last + 1e-12
+        last = value
+
+
 # ---- points
 
 
@@ -425,6 +467,16 @@ def test_candidates_of_several_ranks_are_the_worst_of_all(seed):
     for sent, back in zip(parts, unpacked(packed(parts), 3)):
         for one, other in zip(sent, back):
             np.testing.assert_array_equal(one, other)
+
+
+def test_free_members_stay_before_those_at_bounds_however_long_they_have_been_in():
+    for long in (8190, 8191, 8192, 10**6):
+        chosen = WorkingSet(4, 2)
+        chosen.members, chosen._turns = np.array([1, 2, 3, 4]), np.array([0, 0, long, long])
+        chosen.place = np.array([1.0, 2.0, 0.0, 1.0])
+        newcomers = [Violators(np.array([10]), np.ones(1), np.array([11]), -np.ones(1))]
+        assert chosen.select(newcomers).tolist() == [1, 3, 10, 11]  # the free one, then who came last to a lower bound
+        assert chosen._turns.tolist() == [1, long + 1, 0, 0]
 
 
 def test_fewer_are_new_as_fewer_enter_but_never_fewer_than_ten_or_a_tenth():
