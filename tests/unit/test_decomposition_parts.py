@@ -471,11 +471,12 @@ def test_candidates_of_several_ranks_are_the_worst_of_all(seed):
 
 def test_free_members_stay_before_those_at_bounds_however_long_they_have_been_in():
     for long in (8190, 8191, 8192, 10**6):
-        chosen = WorkingSet(4, 2)
-        chosen.members, chosen._turns = np.array([1, 2, 3, 4]), np.array([0, 0, long, long])
-        chosen.place = np.array([1.0, 2.0, 0.0, 1.0])
-        newcomers = [Violators(np.array([10]), np.ones(1), np.array([11]), -np.ones(1))]
-        assert chosen.select(newcomers).tolist() == [1, 3, 10, 11]  # the free one, then who came last to a lower bound
+        for size, stay in ((3, [3]), (4, [1, 3])):  # the free one, then who came last to a lower bound
+            chosen = WorkingSet(size, 2)
+            chosen.members, chosen._turns = np.array([1, 2, 3, 4]), np.array([0, 0, long, long])
+            chosen.place = np.array([1.0, 2.0, 0.0, 1.0])
+            newcomers = [Violators(np.array([10]), np.ones(1), np.array([11]), -np.ones(1))]
+            assert chosen.select(newcomers).tolist() == [*stay, 10, 11]
         assert chosen._turns.tolist() == [1, long + 1, 0, 0]
 
 
@@ -533,6 +534,38 @@ def test_f_is_that_of_beta_through_shrinking_and_back(name, native):
             state.look()
     assert solver.result(Status.CONVERGED).violation <= 1e-6
     assert solver.costs.counts["unshrinks"] == shrunk
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("cache", [0.05, 0.2, 1.0, 10.0])
+def test_rows_have_what_the_tile_leaves_of_the_cache_and_half_of_it_at_least(cache, dtype):
+    X, y = np.random.default_rng(0).normal(size=(400, 3)), np.where(np.arange(400) % 2, 1.0, -1.0)
+    qp = formulations.c_svc(y, np.ones(400))
+    source = KernelData(X, Kernel("rbf", gamma=0.5), np.arange(400), dtype, 1).source()
+    for size in (2, 32, 64, 100, 200):
+        itemsize = np.dtype(dtype).itemsize
+        if size**2 * itemsize > cache * MB:
+            continue
+        state = Decomposition(qp, source, Options(working_set_size=size, cache_size=cache)).state
+        room, tile = state._bytes_for_rows(), size**2 * itemsize
+        assert room >= cache * MB / 2 and room >= row_bytes(400, itemsize)
+        assert room + tile <= cache * MB or room == cache * MB / 2
+        assert room >= cache * MB - 1.25 * tile
+
+
+def test_after_a_change_of_precision_trials_begin_anew():
+    solver, _ = stood_at()
+    seen = []
+
+    def converge():
+        seen.append((solver.trials, solver.kernel.dtype))
+        solver.trials = 3
+        yield None
+        return Status.STALLED
+
+    solver._converge = converge
+    assert drain(solver.turns()) is Status.STALLED  # in float64 too
+    assert seen == [(0, np.float32), (0, np.float64)]
 
 
 def test_both_halves_of_a_sample_are_not_positive_at_once():
@@ -748,6 +781,31 @@ def test_what_problems_begin_with_is_what_there_is_of_them(working_set):
         assert first is None or not first["alpha"].any()
         np.testing.assert_array_equal(second["alpha"], alpha)
         assert third is problems[2].kept
+
+
+def test_an_f_that_is_known_is_that_of_where_a_problem_begins(monkeypatch):
+    problems, data, blocks, options = several(working_set_size=6)
+    alpha = problems[1].qp.repaired(np.full(problems[1].qp.n_variables, 0.25))
+    f = np.arange(problems[1].qp.n, dtype=float)
+    problems[1] = replace(problems[1], alpha=alpha, known=(f, 2.5))
+    made = []
+
+    class Seen(Decomposition):
+        def __init__(self, *given, **options):
+            super().__init__(*given, **options)
+            made.append((options["f"], options["alpha"], self))
+
+    monkeypatch.setattr(together, "Decomposition", Seen)
+    for begin, wanted in ((alpha, f), (alpha.copy(), None)):
+        run = Together(problems, data.source, blocks, options, Control())
+        run._begin[1] = begin
+        rest = run._others()
+        made.clear()
+        for k in range(3):
+            rest._make(k, Deadline())
+        (given, where, solver) = made[run._which.index(1)]
+        assert given is wanted and where is begin and solver.state.path == (2.5 if wanted is not None else 0.0)
+        assert sum(g is None for g, *_ in made) == 3 - (wanted is not None)
 
 
 # ---- whether f is what it seems
