@@ -88,6 +88,23 @@ def test_the_reduced_problem_is_solved_by_the_point_returned(bias):
     assert bundle.count < 60
 
 
+def test_a_cut_goes_after_as_many_solves_in_a_row_as_it_may_be_idle(monkeypatch):
+    """The second cut promises less everywhere, so that it never has a share; the first has it all."""
+    monkeypatch.setattr("maxmargin.linear.bundle.IDLE", 3)
+    bundle = Bundle(made(bias=0.0))
+    bundle.add(Cut(np.full(4, 0.1), 5.0, 5.0, 0.0))
+    bundle.add(Cut(np.full(4, 0.1), 1.0, 1.0, 0.0))
+    counts, values = [], []
+    for _ in range(4):
+        bundle.solve()
+        counts.append(bundle.count)
+        values.append(bundle.value)
+        if len(counts) < 3:
+            assert bundle.kept().idle.tolist() == [0, len(counts)]
+    assert counts[:2] == [2, 2] and 5.0 in bundle.kept().numbers[0] and 1.0 not in bundle.kept().numbers[0]
+    assert counts[2] == 2 and values[3] == pytest.approx(values[0], rel=1e-9)  # the first, and the mixture of both
+
+
 def test_a_copy_of_the_cuts_has_one_more_where_it_is_asked_for():
     problem = made(bias=0.0)
     bundle = Bundle(problem)

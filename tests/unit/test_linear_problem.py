@@ -363,6 +363,12 @@ def test_what_overflows_is_refused_and_what_does_not_is_finite():
         assert 60 <= power < 320
     with pytest.raises(ValueError, match="Scale the features"):
         LinearProblem(np.ones((3, 1)), np.ones(3), np.ones(3), 1e200)
+    for C, weight in ((1e60, 1e100), (1e-100, 1e-80), (1e160, 1e-60), (1e-60, 1e160)):  # it is their product that counts
+        if C * weight > 1e150:
+            with pytest.raises(ValueError, match="lower C"):
+                LinearProblem(np.ones((3, 1)), np.ones(3), np.full(3, weight), C)
+        else:
+            LinearProblem(np.ones((3, 1)), np.ones(3), np.full(3, weight), C)
 
 
 # ---- which solver
