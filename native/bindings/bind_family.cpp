@@ -9,13 +9,13 @@ std::vector<V> copied(const In<V>& a) {
   return std::vector<V>(a.data(), a.data() + a.shape(0));
 }
 
-void check(const FamilyState& s, const Gram& gram) {
+void check(const FamilyState& s, const Gram& gram, const std::vector<index_t>& order) {
   const std::size_t count = s.parent.size();
   bool fits = s.range.size() == 4 * count && s.like.size() == count && s.unlike.size() == count && s.at.size() == count + 1 && s.ratio.size() == count &&
               s.target.size() == count * std::size_t(s.groups) && s.extra_at.size() == count + 1;
   fits = fits && (s.halves == 1 || s.halves == 2) && s.groups >= 0 && s.groups <= 2;
   const std::size_t variables = fits ? std::size_t(s.at[count]) * std::size_t(s.halves) : 0;
-  for (const auto* a : {&s.center, &s.lo, &s.hi, &s.beta}) fits = fits && a->size() == variables;
+  for (const auto* a : {&s.center, &s.lo, &s.hi, &s.start}) fits = fits && a->size() == variables;
   fits = fits && s.group.size() == variables && s.extra_at[count] == index_t(s.extra.size());
   for (std::size_t p = 0; fits && p < count; ++p) {
     const index_t* r = &s.range[4 * p];
@@ -25,6 +25,9 @@ void check(const FamilyState& s, const Gram& gram) {
       if (fits && other >= 0) fits = other < index_t(p) && std::equal(r, r + 4, &s.range[4 * other]);
   }
   for (index_t i : s.extra) fits = fits && 0 <= i && i < gram.size();
+  std::vector<char> once(count, 0);
+  fits = fits && order.size() == count;
+  for (index_t p : order) fits = fits && 0 <= p && p < index_t(count) && !std::exchange(once[p], 1);
   if (!fits) throw std::invalid_argument("Family: ranges, parents and state do not fit together");
 }
 
@@ -77,24 +80,31 @@ void bind_family(nb::module_& m) {
             }
           },
           nb::arg("rows"), nb::arg("out"), "Values of some rows.");
+  nb::class_<FamilyState>(m, "FamilyState", "Problems that begin from one another, whatever the kernel.")
+      .def(
+          "__init__",
+          [](FamilyState* self, In<index_t> range, In<index_t> at, In<index_t> parent, In<index_t> like, In<index_t> unlike,
+             In<double> ratio, In<double> center, In<double> lo, In<double> hi, In<double> start, In<double> target,
+             In<std::int8_t> group, In<index_t> extra_at, In<index_t> extra, int groups, int halves) {
+            new (self) FamilyState{copied(range), copied(at), copied(parent), copied(like), copied(unlike), copied(ratio),
+                                   copied(center), copied(lo), copied(hi), copied(start), copied(target), copied(group),
+                                   copied(extra_at), copied(extra), groups, halves};
+          },
+          nb::arg("range"), nb::arg("at"), nb::arg("parent"), nb::arg("like"), nb::arg("unlike"), nb::arg("ratio"),
+          nb::arg("center"), nb::arg("lo"), nb::arg("hi"), nb::arg("start"), nb::arg("target"), nb::arg("group"),
+          nb::arg("extra_at"), nb::arg("extra"), nb::arg("groups"), nb::arg("halves"));
   using Self = Family;
   nb::class_<Self>(m, "Family", "QPs on one kernel matrix that begin from one another.")
       .def(
           "__init__",
-          [](Self* self, const Gram& gram, In<index_t> range, In<index_t> at, In<index_t> parent, In<index_t> like, In<index_t> unlike, In<double> ratio,
-             In<double> center, In<double> lo, In<double> hi, In<double> beta, In<double> target, In<std::int8_t> group,
-             In<index_t> extra_at, In<index_t> extra, int groups, int halves, double tol, index_t max_steps, int threads) {
-            FamilyState s{copied(range), copied(at), copied(parent), copied(like), copied(unlike), copied(ratio), copied(center), copied(lo), copied(hi),
-                          copied(beta), copied(target), {}, copied(group), copied(extra_at), copied(extra), {}, groups, halves};
-            check(s, gram);
-            s.f.assign(s.at.back(), 0.0);
-            s.extra_f.assign(s.extra.size(), 0.0);
-            new (self) Self(gram, std::move(s), FamilyLimits{tol, max_steps}, threads);
+          [](Self* self, const Gram& gram, const FamilyState& state, In<index_t> order, double tol, index_t max_steps,
+             int threads) {
+            auto handed = copied(order);
+            check(state, gram, handed);
+            new (self) Self(gram, state, std::move(handed), FamilyLimits{tol, max_steps}, threads);
           },
-          nb::keep_alive<1, 2>(), nb::arg("gram"), nb::arg("range"), nb::arg("at"), nb::arg("parent"), nb::arg("like"), nb::arg("unlike"), nb::arg("ratio"),
-          nb::arg("center"), nb::arg("lo"), nb::arg("hi"), nb::arg("beta"), nb::arg("target"), nb::arg("group"),
-          nb::arg("extra_at"), nb::arg("extra"), nb::arg("groups"), nb::arg("halves"), nb::arg("tol"), nb::arg("max_steps"),
-          nb::arg("threads"))
+          nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::arg("gram"), nb::arg("state"), nb::arg("order"), nb::arg("tol"),
+          nb::arg("max_steps"), nb::arg("threads"))
       .def(
           "run",
           [](Self& s, double seconds) {
@@ -116,10 +126,9 @@ void bind_family(nb::module_& m) {
           [](const Self& s, index_t first, index_t last) {
             if (first < 0 || first > last || last > s.problems()) throw std::invalid_argument("Family.solutions: no such problems");
             const FamilyState& t = s.state();
-            const index_t from = t.at[first], count = t.at[last] - from, other = t.extra_at[first];
-            return std::make_tuple(to_numpy(t.beta.data() + from * t.halves, std::size_t(count * t.halves)),
-                                  to_numpy(t.f.data() + from, std::size_t(count)),
-                                  to_numpy(t.extra_f.data() + other, std::size_t(t.extra_at[last] - other)));
+            const std::size_t count = std::size_t(t.at[last] - t.at[first]);
+            return std::make_tuple(to_numpy(s.beta(first), count * std::size_t(t.halves)), to_numpy(s.f(first), count),
+                                   to_numpy(s.extra_f(first), std::size_t(t.extra_at[last] - t.extra_at[first])));
           },
           nb::arg("first"), nb::arg("last"), "β, f of the samples and f of the extra ones of problems first … last − 1, one after the other.")
       .def_prop_ro(

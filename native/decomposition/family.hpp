@@ -9,7 +9,7 @@
 //
 // A problem is solved by decomposition on one thread: the worst violators and the free variables (set_choice.hpp), their tile
 // gathered from the matrix (kept_tile.hpp), SMO on it, and f moved by the rows of what moved: in double, so that what is tested is f itself and
-// not what float has made of it. Problems are handed out in their order to the threads that come, those that can begin.
+// not what float has made of it. Problems are handed out in the order asked for to the threads that come, those that can begin.
 //
 // f is kept for all samples of the problem's two ranges (classes), those that a fold leaves out among them: theirs are the
 // decision values of a machine that has not seen them. For samples of other classes (`extra`) it is summed at the end. What is
@@ -36,8 +36,10 @@ namespace maxmargin {
 
 class Family {
  public:
-  Family(const Gram& gram, FamilyState state, FamilyLimits limits, int threads)
-      : gram_(gram), state_(std::move(state)), limits_(limits), stage_(state_.parent.size()), steps_(stage_.size(), 0),
+  // order: in which problems are handed out, each once.
+  Family(const Gram& gram, const FamilyState& state, std::vector<index_t> order, FamilyLimits limits, int threads)
+      : gram_(gram), state_(state), order_(std::move(order)), limits_(limits), beta_(state.start.size(), 0.0),
+        f_(state.at.back(), 0.0), extra_f_(state.extra.size(), 0.0), stage_(state_.parent.size()), steps_(stage_.size(), 0),
         turns_(stage_.size(), 0), moved_(stage_.size(), 0), begun_moved_(stage_.size(), 0), seconds_(stage_.size(), 0.0),
         judged_(stage_.size()) {
     for (auto& s : stage_) s.store(Stage::waiting);
@@ -58,6 +60,9 @@ class Family {
   }
 
   const FamilyState& state() const { return state_; }
+  const double* beta(index_t p) const { return beta_.data() + state_.at[p] * state_.halves; }
+  const double* f(index_t p) const { return f_.data() + state_.at[p]; }
+  const double* extra_f(index_t p) const { return extra_f_.data() + state_.extra_at[p]; }
   index_t problems() const { return index_t(stage_.size()); }
   Stage stage(index_t p) const { return stage_[p].load(std::memory_order_acquire); }
   const std::vector<index_t>& steps() const { return steps_; }
@@ -85,8 +90,9 @@ class Family {
   // The first problem that waits and can begin; −1: none now.
   index_t take() {
     std::lock_guard<std::mutex> hold(lock_);
-    while (first_ < problems() && stage_[first_].load() != Stage::waiting) ++first_;
-    for (index_t p = first_; p < problems(); ++p) {
+    while (first_ < problems() && stage_[order_[first_]].load() != Stage::waiting) ++first_;
+    for (index_t k = first_; k < problems(); ++k) {
+      const index_t p = order_[k];
       if (stage_[p].load() != Stage::waiting) continue;
       // All that it begins from: of one that is under way, β and f do not belong together.
       bool ready = true;
@@ -138,9 +144,9 @@ class Family {
       center_ = &state_.center[from];
       lo_ = &state_.lo[from];
       hi_ = &state_.hi[from];
-      beta_ = &state_.beta[from];
+      beta_ = &family_.beta_[from];
       group_ = &state_.group[from];
-      f_ = &state_.f[state_.at[p]];
+      f_ = &family_.f_[state_.at[p]];
       range_ = &state_.range[4 * p];
       idle_ = stale_ = 0;
       all_.reset();
@@ -152,7 +158,7 @@ class Family {
       const auto solved = [&](index_t q) { return q >= 0 && family_.stage_[q].load() != Stage::dropped; };
       const bool known = solved(parent);
       like_ = solved(state_.like[p]) && solved(state_.unlike[p]) ? state_.like[p] : -1;
-      if (known) inherit(parent);
+      known ? inherit(parent) : void(std::copy(&state_.start[from], &state_.start[from] + variables_, beta_));
       for (int g = 0; g < state_.groups; ++g) {
         const auto mine = [&](index_t v) { return state_.groups < 2 || group_[v] == g; };
         if (known) mend(beta_, lo_, hi_, variables_, mine, state_.target[p * state_.groups + g], order_);
@@ -164,7 +170,7 @@ class Family {
     // β from the parent's: bounds to bounds.
     void inherit(index_t parent) {
       const index_t from = state_.at[parent] * state_.halves;
-      const double *b = &state_.beta[from], *lo = &state_.lo[from], *hi = &state_.hi[from];
+      const double *b = of(parent), *lo = &state_.lo[from], *hi = &state_.hi[from];
       const index_t unlike = state_.unlike[problem_];
       for (index_t v = 0; v < variables_; ++v) {
         double bound = b[v] == 0 ? 0.0 : b[v] >= hi[v] ? hi_[v] : b[v] <= lo[v] ? lo_[v] : b[v];
@@ -172,14 +178,13 @@ class Family {
         beta_[v] = std::clamp(bound, lo_[v], hi_[v]);
       }
     }
-    const double* of(index_t p) const { return &state_.beta[state_.at[p] * state_.halves]; }
+    const double* of(index_t p) const { return family_.beta(p); }
 
     double coef(const double* b, index_t p) const { return state_.halves == 2 ? b[p] + b[p + m_] : b[p]; }
 
     // f = s · (parent's f) + K (β − s · parent's β), with the s of the fewest changes; or from nothing, if that is less.
     void follow(index_t parent) {
-      const double* b = &state_.beta[state_.at[parent] * state_.halves];
-      const double* f = &state_.f[state_.at[parent]];
+      const double *b = of(parent), *f = family_.f(parent);
       index_t best = 0;
       double scale = 0;
       for (index_t p = 0; p < m_; ++p) best += coef(beta_, p) != 0;
@@ -196,7 +201,7 @@ class Family {
         f_[p] = scale * f[p];
         double change = coef(beta_, p) - scale * coef(b, p);
         if (like_ >= 0) {
-          f_[p] += state_.f[state_.at[like_] + p] - state_.f[state_.at[unlike] + p];
+          f_[p] += family_.f(like_)[p] - family_.f(unlike)[p];
           change -= coef(of(like_), p) - coef(of(unlike), p);
         }
         if (std::abs(change) > 1e-15 * std::abs(coef(beta_, p))) add(p, change);
@@ -379,18 +384,35 @@ class Family {
       }
     }
 
+    // f of samples of other classes: by the rows of all coefficients, over all samples, or by the rows of the extra samples,
+    // over those of the problem; whichever is less.
+    void sum_extra() {
+      const index_t p = problem_, from = state_.extra_at[p], count = state_.extra_at[p + 1] - from;
+      if (count == 0) return;
+      const Gram& gram = family_.gram_;
+      double* out = family_.extra_f_.data() + from;
+      list_.clear();
+      weight_.clear();
+      for (index_t i = 0; i < m_; ++i)
+        if (const double c = coef(beta_, i)) add(i, c);
+      if (index_t(list_.size()) * gram.size() <= count * m_) {
+        everyone_.assign(gram.size(), 0.0);
+        add_weighted(list_.data(), weight_.data(), index_t(list_.size()), gram.size(), everyone_.data());
+        for (index_t i = 0; i < count; ++i) out[i] = everyone_[state_.extra[from + i]];
+        return;
+      }
+      const index_t first = range_[1] - range_[0];
+      everyone_.resize(m_);
+      for (index_t i = 0; i < m_; ++i) everyone_[i] = coef(beta_, i) * gram.unit();
+      for (index_t i = 0; i < count; ++i) {
+        const std::int32_t* row = gram.row(state_.extra[from + i]);
+        out[i] = dot(row + range_[0], everyone_.data(), first) + dot(row + range_[2], everyone_.data() + first, m_ - first);
+      }
+    }
+
     void finish(Stage how) {
       const index_t p = problem_;
-      const index_t from = state_.extra_at[p], count = state_.extra_at[p + 1] - from;
-      if (count > 0) {
-        list_.clear();
-        weight_.clear();
-        for (index_t i = 0; i < m_; ++i)
-          if (const double c = coef(beta_, i)) add(i, c);
-        everyone_.assign(family_.gram_.size(), 0.0);
-        add_weighted(list_.data(), weight_.data(), index_t(list_.size()), family_.gram_.size(), everyone_.data());
-        for (index_t i = 0; i < count; ++i) state_.extra_f[from + i] = everyone_[state_.extra[from + i]];
-      }
+      sum_extra();
       score_.resize(variables_);
       for (index_t v = 0; v < variables_; ++v) score_[v] = f_[v % m_];
       const ProblemView view{variables_, center_, lo_, hi_, beta_, score_.data(), group_, state_.groups};
@@ -402,7 +424,7 @@ class Family {
 
     static constexpr double kInf = std::numeric_limits<double>::infinity();
     Family& family_;
-    FamilyState& state_;
+    const FamilyState& state_;
     index_t problem_ = -1, like_ = -1, m_ = 0, variables_ = 0;
     int idle_ = 0, stale_ = 0;
     double least_ = 0;  // violation so far, and turns that have not bettered it
@@ -424,14 +446,16 @@ class Family {
   };
 
   const Gram& gram_;
-  FamilyState state_;
+  const FamilyState& state_;
+  std::vector<index_t> order_;
   FamilyLimits limits_;
+  std::vector<double> beta_, f_, extra_f_;
   std::vector<std::atomic<Stage>> stage_;
   std::vector<index_t> steps_, turns_, moved_, begun_moved_;
   std::vector<double> seconds_;
   std::vector<Judged> judged_;
   std::mutex lock_;
-  index_t first_ = 0;
+  index_t first_ = 0;  // in order_: what is before it has begun
   std::atomic<index_t> done_{0};
   Clock::time_point end_;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -1,4 +1,5 @@
-// The problems of a family (family.hpp): their samples, bounds, parents, and where they stand.
+// The problems of a family (family.hpp): their samples, bounds, parents. A family changes nothing of it, so that those of
+// several gammas share one.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -16,10 +17,9 @@ struct FamilyState {
   std::vector<index_t> range, at, parent;  // parent < p, or −1: from nothing
   std::vector<index_t> like, unlike;       // whose difference is added to the parent's, or −1
   std::vector<double> ratio;               // of its bounds to its parent's
-  std::vector<double> center, lo, hi, beta, target, f;  // target: groups per problem
+  std::vector<double> center, lo, hi, start, target;  // start: β of a problem without a parent; target: groups per problem
   std::vector<std::int8_t> group;
   std::vector<index_t> extra_at, extra;  // samples of other classes whose f is wanted
-  std::vector<double> extra_f;
   int groups, halves;
 };
 

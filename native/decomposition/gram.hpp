@@ -17,6 +17,25 @@
 
 namespace maxmargin {
 
+// Σ row · weight.
+inline double dot(const std::int32_t* row, const double* weight, index_t count) {
+  constexpr int D = kLanes<double>;
+  typedef std::int32_t Part __attribute__((vector_size(D * sizeof(std::int32_t))));
+  const auto product = [&](index_t j) {
+    Part part;
+    std::memcpy(&part, row + j, sizeof part);
+    return __builtin_convertvector(part, Vec<double>) * load(weight + j);
+  };
+  Vec<double> a{}, b{};
+  index_t j = 0;
+  for (; j + 2 * D <= count; j += 2 * D) a += product(j), b += product(j + D);
+  a += b;
+  double sum = 0;
+  for (int l = 0; l < D; ++l) sum += a[l];
+  for (; j < count; ++j) sum += double(row[j]) * weight[j];
+  return sum;
+}
+
 class Gram {
  public:
   Gram(index_t n, double largest)

@@ -1,7 +1,8 @@
 // The tile of a working set, gathered from a whole matrix: who stays in the set keeps its place, and its values.
 //
 // Sets follow one another, and most of a set was in the one before. Its values are not gathered again: a member that is new
-// takes the place of one that has gone (or the next one), its row is gathered and its column copied from the row.
+// takes the place of one that has gone (or the next one), its row is gathered and its column copied from the row; of a tile
+// that is all new, the rows up to the diagonal.
 //
 //   worked example: places hold variables 3 8 5 9; the set 8 9 11: 8 keeps place 1, 9 would stand past the end and is
 //   treated as new, as is 11: places 9 8 11, and rows and columns 0 and 2 are gathered.
@@ -35,12 +36,14 @@ class KeptTile {
     column_.resize(q);
     for (index_t i = 0; i < q; ++i) column_[i] = std::int32_t(sample(member_[i]));
     const T unit = T(gram.unit());
+    const bool all = index_t(fresh_.size()) == q;
     for (index_t i : fresh_) {
       const std::int32_t* from = gram.row(column_[i]);
       T* to = values_.data() + i * ld_;
-      for (index_t j = 0; j < q; ++j) to[j] = unit * T(from[column_[j]]);
+      const index_t end = all ? i + 1 : q;
+      for (index_t j = 0; j < end; ++j) to[j] = unit * T(from[column_[j]]);
     }
-    if (index_t(fresh_.size()) < q) copy_columns(q);
+    copy_columns(q, all);
     set = member_;
   }
 
@@ -83,10 +86,11 @@ class KeptTile {
     came_.clear();
   }
 
-  void copy_columns(index_t q) {
+  // The columns of who is new from their rows, or all above the diagonal from what is below.
+  void copy_columns(index_t q, bool all) {
     for (index_t first = 0; first < q; first += kBlock) {
-      const index_t count = std::min(kBlock, q - first);
       for (index_t i : fresh_) {
+        const index_t count = std::min(kBlock, (all ? i : q) - first);
         const T* from = values_.data() + i * ld_ + first;
         T* to = values_.data() + first * ld_ + i;
         for (index_t j = 0; j < count; ++j) to[j * ld_] = from[j];

@@ -14,8 +14,9 @@ namespace maxmargin {
 
 class SetChoice {
  public:
-  // Variables of a turn: with 512 the tile stays in L2; where more of them are free, their tile in L3 is worth fewer turns.
-  static constexpr index_t kUsual = 512, kLargest = 1536;
+  // Variables of a turn, besides the free ones: with 512 in all the tile stays in L2; where more are free, their tile in L3 is
+  // worth fewer turns. (Gathering the tile of 512 where few will move costs more than the turns that it saves.)
+  static constexpr index_t kUsual = 256, kLargest = 1536;
   // More: steps on whole rows cost more each, but nothing is gathered and few turns are needed.
   static constexpr index_t kMostFree = 2560;
 
@@ -38,7 +39,7 @@ class SetChoice {
       std::iota(set.begin(), set.end(), index_t(0));
       return true;
     }
-    const index_t most = std::clamp(freed_ + freed_ / 4 + kUsual / 2, kUsual, kLargest);
+    const index_t most = std::min(freed_ + freed_ / 4 + kUsual, kLargest);
     last_.assign(variables, 0);
     for (index_t v : set) last_[v] = 1;
     if (index_t(rank_.size()) > most) {

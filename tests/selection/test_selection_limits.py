@@ -8,21 +8,26 @@ import signal
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 import maxmargin
 from maxmargin import SVC, SVCCV, SVRCV, LinearSVCCV, NuSVCCV, certify_fit
+from maxmargin.estimators._labelled import Labelled
 from maxmargin.runtime import Deadline, Turn
 from maxmargin.selection import DCSVCCV, EdgeWarning, kernel
 from maxmargin.selection.board import Board, Outcome
 from maxmargin.selection.fits import turn_of
+from maxmargin.selection.folds import Fold
 from maxmargin.selection.grid import Grid
-from maxmargin.selection.search import Search
+from maxmargin.selection.kernel import KernelFolds
+from maxmargin.selection.plan import Plan
+from maxmargin.selection.search import Search, Task
 
 GRID = {"Cs": [0.1, 1.0, 10.0, 100.0], "gammas": [0.05, 0.5, 5.0], "cv": 3, "n_jobs": 1}
 
@@ -69,6 +74,25 @@ def test_what_is_dropped_does_not_depend_on_when_folds_end(cache_size: float, mo
     for table in tables[1:]:
         for name in ("status", "mean_test_score", "score_bound", "split0_test_score"):
             np.testing.assert_array_equal(table[name], tables[0][name], err_msg=name)
+
+
+def test_in_rounds_every_problem_comes_once_and_after_what_it_begins_from() -> None:
+    """Of a plan with some folds known already, and whatever the order of the folds."""
+    X, y = data(60)
+    y = y + (X[:, 0] > 1)
+    task = Task(Labelled.of(SVC(), X, y, None), y, [Fold(*split) for split in StratifiedKFold(4).split(X, y)])
+    engine = KernelFolds(task, lambda params: SVC(n_jobs=1, **params), None, "C")
+    sizes = [0.1, 1.0, 10.0]
+    for wanted in ({(k, fold) for k in range(3) for fold in range(4)}, {(0, 3), (1, 1), (2, 1), (2, 2)}):
+        plan = Plan(engine, [SVC(C=C) for C in sizes], sizes, wanted, engine.samples.pairs)
+        for folds in permutations(range(4)):
+            keys = plan.rounds(folds)
+            assert sorted(keys) == sorted(plan.keys)
+            place = {p: k for k, p in enumerate(p for key in keys for p in range(*plan.keys[key].indices(10**6)))}
+            for p, problem in enumerate(plan.problems):
+                assert all(place[q] < place[p] for q in (problem.parent, problem.like, problem.unlike) if q >= 0)
+            rounds = [fold for _, fold in keys if fold >= 0]
+            assert sorted(rounds, key=folds.index) == rounds
 
 
 def test_the_choice_is_the_grid_searchs() -> None:

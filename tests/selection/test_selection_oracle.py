@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, ShuffleSplit, StratifiedKFold
 
 from maxmargin import SVC, SVCCV, SVR, SVRCV, NuSVC, NuSVCCV, certify_fit
+from maxmargin.selection import cross_val_decisions
 from maxmargin.selection.judged import precision
 from maxmargin.selection.kernel import KernelFolds
 
@@ -220,6 +221,19 @@ def test_larger_than_a_working_set_and_nothing_falls_back(search: Any, monkeypat
 
 def _never(*args: Any) -> None:
     raise AssertionError("a fold was not solved on the matrix")
+
+
+@pytest.mark.parametrize("apart", [0.3, 30.0], ids=["all are support vectors", "few are"])
+def test_decision_values_of_rows_of_other_classes(apart: float) -> None:
+    """Whether they are summed over the rows of the coefficients or over their own."""
+    rng = np.random.default_rng(3)
+    y = np.repeat(np.arange(12), 25)
+    X = apart * rng.normal(size=(12, 4))[y] + rng.normal(size=(300, 4))
+    machine = SVC(kernel="linear", C=1e-2 if apart < 1 else 1e2, tol=1e-6, fit_intercept=False)
+    found = cross_val_decisions(machine.set_params(decision_function_shape="ovo"), X, y, cv=3)
+    for train, test in StratifiedKFold(3).split(X, y):
+        alone = clone(machine).fit(X[train], y[train])
+        np.testing.assert_allclose(found[test], alone.decision_function(X[test]), rtol=1e-3, atol=1e-4)
 
 
 def test_threads_change_nothing() -> None:

@@ -198,13 +198,16 @@ class Cluster:
         ]
         none = np.full(count, -1, np.int64)
         at = np.cumsum([0, *map(len, places)])
+        state = _core.FamilyState(
+            range=np.array([one.ranges for one in problems], np.int64).ravel(), at=at, parent=np.array(parent, np.int64),
+            like=none, unlike=none, ratio=np.array(ratio), center=sign, lo=np.minimum(signed, 0.0),
+            hi=np.maximum(signed, 0.0), start=np.zeros(len(sign)), target=np.zeros(count * groups),
+            group=np.zeros(len(sign), np.int8), extra_at=np.cumsum([0, *map(len, extra)]), extra=np.concatenate(extra),
+            groups=groups, halves=1,
+        )  # fmt: skip
         family = _core.Family(
-            gram=matrices.gram(gamma), range=np.array([one.ranges for one in problems], np.int64).ravel(), at=at,
-            parent=np.array(parent, np.int64), like=none, unlike=none, ratio=np.array(ratio), center=sign,
-            lo=np.minimum(signed, 0.0), hi=np.maximum(signed, 0.0), beta=np.zeros(len(sign)),
-            target=np.zeros(count * groups), group=np.zeros(len(sign), np.int8),
-            extra_at=np.cumsum([0, *map(len, extra)]), extra=np.concatenate(extra), groups=groups, halves=1,
-            tol=machine.tol, max_steps=MOST_STEPS + 1000 * len(self.rows), threads=1,
+            matrices.gram(gamma), state, np.arange(count), tol=machine.tol, max_steps=MOST_STEPS + 1000 * len(self.rows),
+            threads=1,
         )  # fmt: skip
         while family.run(SLICE) < count:
             if stopped():

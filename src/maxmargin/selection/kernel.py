@@ -27,6 +27,7 @@ from maxmargin.problem.formulations import QP
 from maxmargin.problem.kernels import NATIVE
 from maxmargin.problem.sums import HERE
 from maxmargin.runtime import Deadline, thread_count
+from maxmargin.runtime.ahead import ahead
 from maxmargin.selection.board import Board, Outcome
 from maxmargin.selection.chain import CONVERGED, DROPPED, chain
 from maxmargin.selection.fits import Fits, turn_of
@@ -41,7 +42,7 @@ from maxmargin.selection.search import Steps, Task
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-SLICE = 0.03  # seconds between two looks at the clock, Ctrl-C and what is solved
+SLICE = 0.01  # seconds between two looks at the clock, Ctrl-C and what is solved: hopeless cells are left the sooner
 STATE_BYTES = 100 * MB  # of the problems that are under way at once
 _PER_VARIABLE = 48  # bytes of a problem's state
 
@@ -61,10 +62,10 @@ class Whole:
     through and its precision. That fit proves it."""
 
     problem: Problem
-    alpha: FloatArray
-    f: FloatArray | None
-    path: float
-    dtype: Any
+    beta: FloatArray
+    f: FloatArray | None = None
+    path: float = 0.0
+    dtype: Any = None
 
 
 class KernelFolds:
@@ -213,6 +214,15 @@ class KernelFolds:
         return self._fits.outcome(params, fold, deadline)
 
 
+@dataclass(frozen=True)
+class _Said:
+    """What a family said of its problems after a run; a chain's are judged later."""
+
+    stage: NDArray[np.int8]
+    seconds: FloatArray
+    judged: FloatArray | None
+
+
 class _Group:
     """The cells of one γ, for some pairs of classes."""
 
@@ -237,33 +247,48 @@ class _Group:
             self.board.put(self.cells[k], fold, Outcome(float("nan"), f"failed: {reason}"))
         if not self.plan.problems:
             return
-        family = self._family()
+        keys, taken = self._order(), 0
+        each = [np.arange(at.start, at.stop) for at in (self.plan.keys[key] for key in keys)]
+        order, end = np.concatenate(each), np.cumsum([len(problems) for problems in each])
+        family = self._family(order)
         ready = (time.perf_counter() - self.begun) / max(1, len(self.cells) * self.board.n_folds)
-        keys, taken = list(self.plan.keys), 0
-        end = np.array([at.stop for at in self.plan.keys.values()])
         try:
-            while taken < len(keys):
-                left = self.deadline.left()
-                family.run(SLICE if left is None else min(SLICE, left))
-                stage = np.asarray(family.stage)
-                self._collect(family, stage)
-                # In the order of the plan, whenever they came: which cells are dropped depends on nothing but scores.
-                open_ = np.append(stage < CONVERGED, True)
-                done = int(np.searchsorted(end, open_.argmax(), side="right"))
-                self._take(family, keys[taken:done], stage, ready)
-                taken = done
-                self._drop(family)
-                yield turn_of(self.board)
+            with ahead(lambda: self._run(family), self.engine.matrices.fits and self.engine.threads > 1) as runs:
+                while taken < len(keys):
+                    said = next(runs)
+                    # In their order, whenever they came: which cells are dropped depends on nothing but scores.
+                    open_ = np.append(said.stage[order] < CONVERGED, True)
+                    done = int(np.searchsorted(end, open_.argmax(), side="right"))
+                    self._take(family, keys[taken:done], said, ready)
+                    taken = done
+                    self._drop(family)
+                    yield turn_of(self.board)
         finally:
             self._keep_best(family)
 
-    def _family(self) -> Any:
+    def _run(self, family: Any) -> _Said:
+        left = self.deadline.left()
+        family.run(SLICE if left is None else min(SLICE, left))
+        stage = np.asarray(family.stage)
+        self._collect(family, stage)
+        numbers = np.asarray(family.judged).reshape(len(stage), -1) if self.engine.matrices.fits else None
+        return _Said(stage, np.asarray(family.seconds), numbers)
+
+    def _order(self) -> list[tuple[int, int]]:
+        """Cell by cell; once there is a best one in rounds, the fold first that it was worst in: others will be, too."""
+        best = self.board.best
+        if best is None or not self.engine.matrices.fits:
+            return list(self.plan.keys)
+        outcomes = self.board.outcomes(best)
+        return self.plan.rounds(sorted(range(self.board.n_folds), key=lambda fold: outcomes[fold].score))
+
+    def _family(self, order: IntArray) -> Any:
         """On one matrix, or where it does not fit with rows that are computed again."""
         plan, engine, machine = self.plan, self.engine, self.machines[0]
         if not engine.matrices.fits:
             return chain(plan.problems, engine.samples, Setup(machine, engine.task.data), engine.loose)
         return _core.Family(
-            gram=engine.matrices.gram(machine.gamma), **plan.arrays, tol=machine.tol,
+            gram=engine.matrices.gram(machine.gamma), state=plan.state, order=order, tol=machine.tol,
             max_steps=MOST_STEPS + 1000 * engine.samples.n, threads=min(engine.threads, len(plan.problems)),
         )  # fmt: skip
 
@@ -278,24 +303,23 @@ class _Group:
                 self.collected.add(p)
                 self.ended[p] = family.solution(p), family.precision(p)
 
-    def _take(self, family: Any, keys: list[tuple[int, int]], stage: NDArray[np.int8], ready: float) -> None:
+    def _take(self, family: Any, keys: list[tuple[int, int]], said: _Said, ready: float) -> None:
         """What was solved, of all pairs: on all rows it is kept, a fold is judged."""
-        engine, seconds = self.engine, np.asarray(family.seconds)
-        said = np.asarray(family.judged).reshape(len(stage), -1) if keys and engine.matrices.fits else None
+        engine, stage = self.engine, said.stage
         for key in keys:
             (k, fold), at = key, self.plan.keys[key]
             cell, machine = self.cells[k], self.machines[k]
             if at.start == at.stop or (stage[at] == DROPPED).any() or (fold >= 0 and not self.board.wanted(cell)):
                 continue
-            engine.seconds[cell, fold] = engine.seconds.get((cell, fold), 0.0) + float(seconds[at].sum())
+            engine.seconds[cell, fold] = engine.seconds.get((cell, fold), 0.0) + float(said.seconds[at].sum())
             if fold < 0:
                 engine.wholes.setdefault(cell, []).extend(self._wholes(family, at))
                 continue
             problems = self.plan.problems[at]
             qps = [problem.qp for problem in problems]
             tol: FloatArray | float = machine.tol
-            if said is not None:
-                solution, numbers = family.solutions(at.start, at.stop), said[at].copy()
+            if said.judged is not None:
+                solution, numbers = family.solutions(at.start, at.stop), said.judged[at].copy()
             else:
                 each = [self.ended.pop(p)[0] for p in range(at.start, at.stop)]
                 beta, f, extra = (np.concatenate(some) for some in zip(*each))
@@ -306,11 +330,14 @@ class _Group:
             self._put(key, replace(judged, proven=judged.proven and bool((stage[at] == CONVERGED).all())), ready)
 
     def _wholes(self, family: Any, at: slice) -> Iterator[Whole]:
-        for p in range(at.start, at.stop):
-            problem, nothing = self.plan.problems[p], (None, 0.0, None)
-            (beta, f, _), precision = self.ended.pop(p, None) or (family.solutions(p, p + 1), None)
-            known = nothing if precision is None else (f, *precision)
-            yield Whole(problem, problem.qp.sign * beta + 0.0, *known)
+        problems = self.plan.problems[at]
+        if self.engine.matrices.fits:
+            ends = np.cumsum([problem.qp.n_variables for problem in problems])[:-1]
+            yield from map(Whole, problems, np.split(family.solutions(at.start, at.stop)[0], ends))
+            return
+        for p, problem in enumerate(problems, at.start):
+            (beta, f, _), precision = self.ended.pop(p)
+            yield Whole(problem, beta, f, *precision)
 
     def _put(self, key: tuple[int, int], judged: Judged, ready: float) -> None:
         """Of some pairs of a fold: with the last of them the fold has its outcome."""
@@ -343,8 +370,9 @@ class _Group:
         best, engine = self.board.best, self.engine
         if best in self.cells:
             for whole in engine.wholes.get(best, []):
-                upper = np.maximum(whole.problem.qp.upper, np.finfo(float).tiny)
-                shares = (whole.alpha / upper).reshape(-1, whole.problem.qp.n)
+                qp = whole.problem.qp
+                upper = np.maximum(qp.upper, np.finfo(float).tiny)
+                shares = ((qp.sign * whole.beta + 0.0) / upper).reshape(-1, qp.n)
                 chosen = engine.samples.chosen(whole.problem.pair)
                 full = np.zeros((len(shares), engine.samples.n))
                 full[:, chosen] = shares

@@ -5,6 +5,7 @@ Nothing in them depends on γ, whose cells are other groups: a plan is made once
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin import _core
 from maxmargin.problem.formulations import QP, InfeasibleError
 
 IntArray = NDArray[np.int64]
@@ -83,12 +85,20 @@ class Plan:
         self._at[cell, fold, pair] = len(self.problems)
         self.problems.append(problem)
 
+    def rounds(self, folds: Sequence[int]) -> list[Key]:
+        """`keys` in another order: the first of `folds` for every cell, then the second, and so on. A cell of which a fold
+        says that it is hopeless needs no others."""
+        last = len(self.machines) - 1
+        begun = [key for k in range(last + 1) for key in ((k, -1), (k - 1, folds[0]))]
+        later = [(k, fold) for fold in folds[1:] for k in range(last + 1)]
+        return [key for key in (*begun, (last, folds[0]), *later) if key in self.keys]
+
     @cached_property
-    def arrays(self) -> dict[str, Any]:
-        """As a family takes them (native/decomposition/family_state.hpp)."""
+    def state(self) -> Any:
+        """As a family takes it (native/decomposition/family_state.hpp)."""
         problems, qps = self.problems, [p.qp for p in self.problems]
         signed = np.concatenate([qp.sign * qp.upper for qp in qps])
-        return {
+        arrays = {
             "range": np.array([self.engine.samples.ranges(p.pair) for p in problems], np.int64).ravel(),
             "at": np.cumsum([0, *(qp.n for qp in qps)]),
             "parent": np.array([p.parent for p in problems], np.int64),
@@ -98,7 +108,7 @@ class Plan:
             "center": np.concatenate([qp.center for qp in qps]),
             "lo": np.minimum(signed, 0.0),
             "hi": np.maximum(signed, 0.0),
-            "beta": np.concatenate([qp.sign * qp.start() for qp in qps]),
+            "start": np.concatenate([qp.sign * qp.start() for qp in qps]),
             "target": np.concatenate([qp.targets for qp in qps]),
             "group": np.concatenate([qp.group for qp in qps]),
             "extra_at": np.cumsum([0, *(len(p.extra) for p in problems)]),
@@ -106,3 +116,4 @@ class Plan:
             "groups": len(qps[0].targets),
             "halves": qps[0].n_variables // qps[0].n,
         }
+        return _core.FamilyState(**arrays)
