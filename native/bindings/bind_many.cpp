@@ -71,8 +71,13 @@ void bind_many_of(nb::module_& m, const char* name) {
                 index_t(magnitude.shape(0)) != s.samples())
               throw std::invalid_argument("Many: targets and magnitudes do not fit the problems");
             std::vector<double> out;
+            std::vector<Judged> judged;
+            {
+              nb::gil_scoped_release release;
+              judged = s.judged(targets.data(), magnitude.data());
+            }
             std::size_t p = 0;
-            for (const Judged& j : s.judged(targets.data(), magnitude.data())) {
+            for (const Judged& j : judged) {
               const auto how = std::int8_t(s.progress()[p]);
               out.insert(out.end(), {double(how), double(s.rounds()[p]), double(s.steps()[p]), double(s.rows()[p])});
               out.insert(out.end(), {j.dual, j.gap, j.violation, j.support, j.largest, j.absolute, j.square});

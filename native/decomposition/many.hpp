@@ -90,14 +90,15 @@ class Many {
 
   // What is known of the solutions: targets by problem and group, the magnitude of each sample.
   std::vector<Judged> judged(const double* target, const double* magnitude) const {
-    std::vector<Judged> out;
+    std::vector<Judged> out(progress_.size());
     const ManyState& s = state_;
-    for (index_t p = 0; p < index_t(progress_.size()); ++p) {
+    auto one = [&](int, index_t p) {
       const index_t at = s.offset[p], first = blocks_.begin(s.first[p]), count = blocks_.count(s.first[p]);
       const index_t second = s.second[p] < 0 ? 0 : blocks_.begin(s.second[p]) - count;
       const ProblemView view{size(p), &s.center[at], &s.lo[at], &s.hi[at], &s.beta[at], &s.f[at], &s.group[at], s.groups};
-      out.push_back(judge(view, target + p * s.groups, [&](index_t v) { return magnitude[v + (v < count ? first : second)]; }));
-    }
+      out[p] = judge(view, target + p * s.groups, [&](index_t v) { return magnitude[v + (v < count ? first : second)]; });
+    };
+    threading::share(index_t(out.size()), s.offset.back() < kOneThread ? 1 : int(workers_.size()), one);
     return out;
   }
 
@@ -111,6 +112,7 @@ class Many {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr index_t kOneThread = 1 << 14;  // variables that one thread judges before another would have come
   static constexpr double kForever = 1e8;  // seconds: some years, which the clock can still count
   static constexpr double kTight = 0.9;  // of tol, by the scores that SMO keeps: what rounding may add
   static constexpr index_t kSlice = 4096;  // steps between two looks at the clock: a millisecond or so

@@ -151,9 +151,9 @@ class PairsOfClasses(ClassifierMixin, KernelMachine):
         chosen = np.concatenate([pair.chosen for pair in pairs])
         own = label[chosen]
         other = np.repeat(i + j, [len(pair.chosen) for pair in pairs]) - own
-        row = other - (other > own)
-        alpha[row, chosen] = np.concatenate([s.result.alpha for s in solutions])
-        unit[row, chosen] = np.concatenate([s.unit for s in solutions])
+        at = (other - (other > own)) * len(rows.index) + chosen
+        alpha.ravel()[at] = np.concatenate([s.result.alpha for s in solutions])
+        unit.ravel()[at] = np.concatenate([s.unit for s in solutions])
         scale = np.array([s.scale for s in solutions])
         factor[j - 1, i] = (-1.0 if len(classes) == 2 else 1.0) / scale
         factor[i, j] = -factor[j - 1, i]
