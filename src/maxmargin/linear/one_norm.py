@@ -345,7 +345,7 @@ class Extrapolation:
 def _by_feature(problem: LinearProblem, curve: FloatArray) -> tuple[Any, FloatArray]:
     """sign_i x_ij, a row per feature, the constant one last; Σ_i curve_i x_ij² of each."""
     X, kind, n, size, bias = problem.X, problem.X.dtype, problem.n, problem.size, problem.bias
-    if bias and kind.type(bias) != bias:
+    if float(kind.type(bias)) != bias:  # as Python's numbers: NumPy would round the other one as well
         kind = np.dtype(np.float64)
     if not sp.issparse(X):
         out = np.empty((size, n), kind)
