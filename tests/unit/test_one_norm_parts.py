@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from maxmargin import LinearSVC
 from maxmargin.linear import LinearProblem, one_norm
 from maxmargin.linear.one_norm import WINDOW, Extrapolation, OneNorm, _by_feature
 from maxmargin.linear.quadratic_model import QuadraticModel, _newton_step, violations
@@ -68,16 +69,30 @@ def test_sums_over_few_and_many_samples(form, bias):
         np.testing.assert_allclose(solver._sums(alpha), (alpha * solver.problem.sign) @ x, atol=1e-12)
 
 
-@pytest.mark.parametrize("bias", [0.0, 2.0])
+@pytest.mark.parametrize("bias", [0.0, 2.0, 0.1, 0.7])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_the_dense_copy_by_features(bias, kind):
     solver, x = made(bias=bias, form=lambda X: np.asarray(X, kind))
     curve = np.linspace(0, 1, solver.problem.n)
     out, squares = _by_feature(solver.problem, curve)
     x[:, : solver.problem.d] = solver.problem.X
-    assert out.dtype == kind
+    assert out.dtype == (kind if bias in (0.0, 2.0) else np.float64)
     np.testing.assert_array_equal(out, (x * solver.problem.sign[:, None]).T)
     np.testing.assert_allclose(squares, curve @ np.square(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("bias", [0.1, 0.7, 1.3])
+def test_a_constant_that_float32_does_not_hold(form, bias):
+    """Rounded up or down in one of two copies of the rows, it would part the bound from the objective."""
+    rng = np.random.default_rng(0)
+    X, y = (rng.normal(size=(60, 2)) * 1e-3).astype(np.float32), rng.random(60) < 0.8
+    narrow, wide = (
+        LinearSVC(penalty="l1", intercept_scaling=bias, tol=1e-11).fit(form(X.astype(kind)), y)
+        for kind in (np.float32, np.float64)
+    )
+    assert narrow.status_ == wide.status_ == "converged" and narrow.dual_gap_ >= 0
+    assert narrow.objective_ == pytest.approx(wide.objective_, rel=1e-9)
 
 
 @pytest.mark.parametrize("penalised", [True, False])
