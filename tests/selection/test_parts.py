@@ -28,6 +28,7 @@ from maxmargin.selection.clusters import ClusterFolds, Division, Tally, _Race
 from maxmargin.selection.fits import Fits, fitted_from, part_of, support_count
 from maxmargin.selection.folds import Fold, folds_of
 from maxmargin.selection.grid import Grid
+from maxmargin.selection.judged import Judged
 from maxmargin.selection.kernel import KernelFolds, can_share
 from maxmargin.selection.matrices import Matrices, but_for_rounding
 from maxmargin.selection.plan import Plan
@@ -683,6 +684,19 @@ def test_chunks_of_pairs_are_all_of_them_in_order_and_as_many_as_there_is_room_f
     for k, chunk in enumerate(chunks):
         assert len(chunk) == 1 or size(chunk) <= room
         assert k + 1 == len(chunks) or size([*chunk, chunks[k + 1][0]]) > room
+
+
+def test_an_outcome_is_the_sum_of_its_pairs_and_counts_a_sample_of_several_once() -> None:
+    data, y = labelled(classes=3)
+    folds = [Fold(train, test) for train, test in KFold(3).split(data.X)]
+    engine = KernelFolds(Task(data, y, folds), lambda params: SVC(**params, gamma=0.5), Scoring(SVC(), None), "C")
+    values = np.random.default_rng(0).normal(size=(3, len(folds[1].test)))
+    parts = [
+        Judged(True, 1.0, 0.25, np.array([0, 4, 5]), values[:2]),
+        Judged(True, 2.0, 0.5, np.array([4, 7]), values[2:]),
+    ]
+    found = engine.outcome(SVC(gamma=0.5), 1, parts, 3.5)
+    assert (found.status, found.objective, found.gap, found.n_support, found.seconds) == ("converged", 3.0, 0.75, 4, 3.5)
 
 
 def test_plain_fits_are_those_of_the_machine_on_the_rows_of_a_fold() -> None:
