@@ -154,8 +154,10 @@ def test_bad_parameters_are_told_on_all_ranks(name: str, ranks: int) -> None:
     said = refused(ranks, lambda comm: getattr(spmd, name)(**wrong).fit(X, y, comm=comm))
     assert all("tol=-1.0" in text for text in said)
     if name in LINEAR:
-        with pytest.raises(ValueError, match=r"solver='descent'.*choose one of.*'cpa'"):
-            Threads.run(ranks, lambda comm: getattr(spmd, name)(solver="descent").fit(X, y, comm=comm))
+        more = [{"multi_class": "crammer_singer"}, {"penalty": "l1"}] if name == "LinearSVC" else []
+        for one in ({"solver": "descent"}, *more):
+            said = refused(ranks, lambda comm, o=one: getattr(spmd, name)(**o).fit(X, y, comm=comm))
+            assert all(f"{key}={value!r}" in text for text in said for key, value in one.items())
     else:
         said = refused(ranks, lambda comm: getattr(spmd, name)().fit(X, y, comm=comm, partition="diagonals"))
         assert all("partition='diagonals'" in text for text in said)
@@ -173,8 +175,9 @@ def test_what_needs_all_rows_is_for_one_rank() -> None:
         np.testing.assert_array_equal(alone.dual_coef_, here.dual_coef_)
         said = refused(2, lambda comm, o=options, r=rows: spmd.SVC(**o).fit(r, y, comm=comm))
         assert all(message in text for text in said)
-    said = refused(2, lambda comm: spmd.SVC(probability=True).fit(X, y, comm=comm))
-    assert all("probability=True is not available over ranks" in text for text in said)
+    for ranks in (1, 2):
+        said = refused(ranks, lambda comm: spmd.SVC(probability=True).fit(X, y, comm=comm))
+        assert all("probability=True is not available over ranks" in text for text in said)
 
 
 STATES: list[Any] = [{}, {0: Past(None, "point 0"), 1: Past(None, "point 1")}, {0: Past("cuts", "p"), 1: Past(None, "q")},

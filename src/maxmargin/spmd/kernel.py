@@ -34,10 +34,10 @@ class OverColumns(OverRanks, KernelMachine):
     def _check_parameters(self) -> None:
         with together(self._comm):
             check_choice("partition", self._partition, ["columns", "rows"])
+            if getattr(self, "probability", False) is True:
+                raise ValueError("probability=True is not available over ranks: calibrate the machine on held-out rows")
             if self._comm.size > 1:
                 check_choice("kernel", self.kernel if isinstance(self.kernel, str) else "a function", NATIVE)
-                if getattr(self, "probability", False) is True:
-                    raise ValueError("probability=True is not available over ranks: calibrate the machine on held-out rows")
         super()._check_parameters()
 
     def _publish(self, result: Result, **attributes: Any) -> None:

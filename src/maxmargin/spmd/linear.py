@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -12,13 +12,22 @@ from maxmargin.estimators._base import check_choice
 from maxmargin.estimators._linear import LinearMachine, Memory, Samples
 from maxmargin.linear import LinearProblem
 from maxmargin.linear.over_ranks import RankedProblem
+from maxmargin.runtime import together
 from maxmargin.spmd._machine import OverRanks
 
-SOLVERS = ("auto", "ocas", "cpa", "newton")
+Offered = dict[str, tuple[str, ...]]
 
 
 class LinearOverRanks(OverRanks, LinearMachine):
-    """What the two share."""
+    """What the two share; `_offered` are choices of which there are fewer over ranks."""
+
+    _offered: ClassVar[Offered] = {"solver": ("auto", "ocas", "cpa", "newton")}
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        with together(self._comm):
+            for name, choices in self._offered.items():
+                check_choice(name, getattr(self, name), choices)
 
     @property
     def _problem_type(self) -> Any:
@@ -74,12 +83,7 @@ callback
     """
 
     _local = local.LinearSVC
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("multi_class", self.multi_class, ("ovr",))
-        check_choice("penalty", self.penalty, ("l2",))
-        check_choice("solver", self.solver, SOLVERS)
+    _offered: ClassVar[Offered] = {"multi_class": ("ovr",), "penalty": ("l2",), **LinearOverRanks._offered}
 
 
 class LinearSVR(LinearOverRanks, local.LinearSVR):
@@ -99,7 +103,3 @@ n_jobs, callback, checkpoint, checkpoint_every
     """
 
     _local = local.LinearSVR
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("solver", self.solver, SOLVERS)
