@@ -9,8 +9,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
+import dask
 import joblib
 import pytest
 
@@ -63,6 +65,29 @@ class Cluster:
         for process in self.processes.values():
             process.kill()
             process.wait()
+
+
+@contextmanager
+def in_this_process(workers):
+    """A client whose workers, of one thread each, are threads of this process.
+
+    A worker that needs a client of its own makes it Dask's default: for all tests to come, but for the setting around it.
+    """
+    options = {"processes": False, "n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+    with dask.config.set(scheduler=None), Client(set_as_default=False, **options) as made:
+        yield made
+
+
+@pytest.fixture
+def one_worker():
+    with in_this_process(1) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def two_workers():
+    with in_this_process(2) as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

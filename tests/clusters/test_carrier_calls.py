@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
+import time
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from types import SimpleNamespace
 
+import dask
 import joblib
 import numpy as np
 import pytest
-from distributed import Client, Event, KilledWorker
+from distributed import Event, KilledWorker
 from joblib._parallel_backends import ThreadingBackend
 
 from maxmargin.carriers import GONE, LostError, active_carrier, by_joblib, never, on_dask, workers
@@ -144,9 +146,6 @@ class Told:
     def nthreads(self):
         return self.threads
 
-    def as_current(self):
-        return nullcontext()
-
     def __getattr__(self, name):
         def ask(*args, **options):
             self.told.append((name, options))
@@ -156,14 +155,6 @@ class Told:
             return args[0]
 
         return ask
-
-
-@pytest.fixture(scope="module")
-def two_workers():
-    """A client with two workers of one thread each, in this process."""
-    options = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with Client(set_as_default=False, **options) as made:
-        yield made
 
 
 def finished(work, homes, threads):
@@ -243,6 +234,26 @@ def test_homes_of_what_is_lost_or_failed_are_gone_and_one_waits_for_the_rest(two
     homes = carrier.homes([lost, late, failed, put])
     assert homes[0] is GONE and homes[2] is GONE and {homes[1], homes[3]} <= set(two_workers.nthreads())
     assert late.status == "finished" and carrier.homes([lost]) == [GONE]
+
+
+def test_whoever_waits_leaves_the_configuration_of_dask_alone(client):
+    """Also two threads at once, the first to begin being the first to end."""
+    carrier, ends, waiting = DaskCarrier(client), [Event(name, client=client) for name in ("first", "second")], []
+
+    def until(name):
+        return Event(name).wait(20)
+
+    with dask.config.set(scheduler="threads"):
+        for end in ends:
+            thread = threading.Thread(target=carrier.wait, args=([carrier.call(until, end.name)], 20.0))
+            thread.start()
+            waiting.append(thread)
+            time.sleep(0.1)
+            assert dask.config.get("scheduler") == "threads"
+        for end, thread in zip(ends, waiting):
+            end.set()
+            thread.join()
+        assert dask.config.get("scheduler") == "threads"
 
 
 def test_homes_are_asked_again_when_one_is_lost_meanwhile():

@@ -162,14 +162,6 @@ def test_dask_spreads_work_over_its_workers(client):
     assert len(set(homes)) == 2 and homes.count(homes[0]) == 1
 
 
-@pytest.fixture
-def one_worker():
-    """A client with a worker of one thread in this process."""
-    options = {"processes": False, "n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
-    with Client(set_as_default=False, **options) as made:
-        yield made
-
-
 def test_what_is_dropped_is_told_to_end_and_nothing_else_is(one_worker):
     """Though somebody holds on to it; also what has not begun. Afterwards the worker is free for others."""
     carrier, begun = DaskCarrier(one_worker), Event("begun", client=one_worker)

@@ -9,7 +9,8 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from distributed import KilledWorker, get_worker, wait
+from distributed import KilledWorker, get_worker
+from distributed.client import _wait as wait
 from distributed.worker import thread_state
 
 from maxmargin.carriers.protocol import GONE, LOOK, LostError
@@ -85,8 +86,10 @@ class DaskCarrier:
         return [ref for ref in refs if ref.status in ("finished", *LOST)]
 
     def _wait(self, refs: Sequence[Any], seconds: float | None, until: str) -> None:
-        with self.client.as_current(), suppress(TimeoutError, CancelledError):
-            wait(list(refs), timeout=seconds, return_when=until)
+        """By this client. The public `wait` takes the current one, and `as_current` sets Dask's configuration for all
+        threads: of two that overlap, the second to leave would put back what the first had set."""
+        with suppress(TimeoutError, CancelledError):
+            self.client.sync(wait, list(refs), timeout=seconds, return_when=until)
 
     def get(self, ref: Any) -> Any:
         try:
