@@ -224,6 +224,8 @@ def test_a_newton_step_takes_the_same_part_of_every_linear_residual(name):
             candidate = inner_ipm._on_bounds(problem, point)
             assert (candidate >= 0).all() and (candidate <= problem.upper).all()
             np.testing.assert_allclose(problem.A @ candidate, problem.b, atol=1e-12)
+            if point.products() < 1e-8 * products:  # as good as solved: what follows is the rounding of a singular system
+                break
         assert point.products() < 1e-6 * products
 
 
