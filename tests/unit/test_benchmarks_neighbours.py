@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
-from benchmarks import neighbours, worker
+from benchmarks import neighbours
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="processes cannot be pinned here")
@@ -66,20 +66,31 @@ def test_none_are_asked_for():
         assert pids == []
 
 
+OWN = """
+import subprocess, sys
+from benchmarks import worker
+spin = "import time\\nwhile time.process_time() < 0.5: pass\\nprint('spent', flush=True)\\ninput()"
+nested = f"import subprocess, sys\\nsubprocess.run([sys.executable, '-S', '-c', {spin!r}])"
+print(worker._of_living_children())
+child = subprocess.Popen([sys.executable, "-S", "-c", nested], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+assert child.stdout.readline() == b"spent\\n"
+at_work = worker._cpu_seconds()
+print(worker._of_living_children())
+child.communicate(b"\\n")
+print(worker._of_living_children())
+print(worker._cpu_seconds()[2] - at_work[2])
+"""
+
+
 @pytest.mark.skipif(not pathlib.Path("/proc/stat").exists(), reason="the system does not say")
 def test_processes_of_its_own_that_still_run_are_not_among_the_others() -> None:
-    """A cluster that a solver has started works for it: its children's children, too."""
-    spin = "import time\nwhile time.process_time() < 0.5: pass\nprint('spent', flush=True)\ninput()"
-    nested = f"import subprocess, sys\nsubprocess.run([sys.executable, '-S', '-c', {spin!r}])"
-    before = worker._of_living_children()
-    child = subprocess.Popen([sys.executable, "-S", "-c", nested], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        assert child.stdout.readline() == b"spent\n"
-        assert worker._of_living_children() - before >= 0.45
-        at_work = worker._cpu_seconds()
-        child.communicate(b"\n")
-        assert worker._cpu_seconds()[2] >= at_work[2]  # waited for, it is counted once, elsewhere
-        assert worker._of_living_children() - before < 0.1
-    finally:
-        child.kill()
-        child.wait()
+    """A cluster that a solver has started works for it: its children's children, too.
+
+    In a process of its own: this one may have children of other tests, which end when they like.
+    """
+    run = subprocess.run([sys.executable, "-c", OWN], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    before, at_work, after, later = map(float, run.stdout.split())
+    assert before == after == 0
+    assert at_work >= 0.45
+    assert later >= -0.1  # waited for, it is counted once, elsewhere: the system counts in hundredths, each number by itself
