@@ -25,7 +25,7 @@ def fit(y, options, stop):
         return hinge_svc(**options, **stop, tol=1e-3).fit(X, y)
 
 
-@pytest.mark.parametrize("stop", STOPS, ids=str)
+@pytest.mark.parametrize("stop", STOPS, ids=lambda stop: " ".join(stop) or "none")
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind[0].max() + 1} classes {kind[1]}")
 def test_the_last_row_is_the_model(kind, stop):
     y, options = kind
