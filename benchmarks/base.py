@@ -213,6 +213,7 @@ class Cell:
     alone: False where the time is of no interest; such cells run side by side.
     cores: how many cores the process is pinned to (None: as many as it has threads).
     neighbours: foreign busy processes on each of those cores while the clock runs.
+    twins: the fit is on the first of those cores, and the same fit goes on and on on each of the others.
     label: anything an experiment wants to find the cell by.
     """
 
@@ -234,6 +235,7 @@ class Cell:
     alone: bool = True
     cores: int | None = None
     neighbours: int = 0
+    twins: bool = False
     label: str = ""
 
 

@@ -245,6 +245,7 @@ def _run_once(
             "threads": record["threads"],
             "cores": cores or _cores()[: cell.cores or record["threads"]],
             "neighbours": cell.neighbours,
+            "twins": cell.twins,
             "measure": cell.measure,
             "predict": cell.predict,
             "number": cell.number,

@@ -1,16 +1,18 @@
-"""Foreign busy processes, one per core, for the cells that ask for them.
+"""What else runs while the clock does, for the cells that ask for it: foreign busy processes, or twins of the fit itself.
 
-They are children of the worker and end with it, however that ends: `with busy(…)` kills them, and each looks many times a
-second whether its parent is still there, as a worker that is past its limit is killed without a chance to tidy up.
+All are children of the worker and end with it, however that ends: the blocks kill them; and as a worker that is past its
+limit is killed without a chance to tidy up, busy processes look many times a second whether their parent is still there, and
+twins are killed with it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 # Says that it runs, then computes until its parent is another one. A few milliseconds between two looks.
 SPIN = """
@@ -44,3 +46,39 @@ def busy(cores: list[int], each: int = 1) -> Iterator[list[int]]:
             process.wait()
             if process.stdout is not None:
                 process.stdout.close()
+
+
+@contextlib.contextmanager
+def twins(fit: Callable[[], object], cores: list[int], die_with_parent: Callable[[], None]) -> Iterator[list[int]]:
+    """This process on the first of `cores`, and a fork of it on each of the others that does `fit()` again and again.
+
+    What a fit takes then, beside what it takes alone, says what the cores give to programs that share nothing: no division
+    of one fit between them gains more.
+    """
+    before, processes = os.sched_getaffinity(0), []
+    try:
+        for core in cores[1:]:
+            ready, tell = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    die_with_parent()
+                    os.sched_setaffinity(0, {core})
+                    fit()  # its memory is its own by then
+                    os.write(tell, b"!")
+                    while True:
+                        fit()
+                finally:
+                    os._exit(1)
+            processes.append(pid)
+            os.close(tell)
+            with os.fdopen(ready, "rb") as said:
+                if said.read(1) != b"!":
+                    raise RuntimeError("a twin of the fit ended before it was needed")
+        os.sched_setaffinity(0, cores[:1])
+        yield processes
+    finally:
+        os.sched_setaffinity(0, before)
+        for pid in processes:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)

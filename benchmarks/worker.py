@@ -76,7 +76,8 @@ def _measure(job: dict[str, Any], folder: pathlib.Path, say: Any) -> dict[str, A
     ready_mb = _memory("VmRSS")
     say("start")
     before = _cpu_seconds()
-    with neighbours.busy(job["cores"], job["neighbours"]):  # its processes are our children: not among the others
+    twins = neighbours.twins(solver.fit, job["cores"], die_with_parent) if job["twins"] else contextlib.nullcontext()
+    with neighbours.busy(job["cores"], job["neighbours"]), twins:  # their processes are our children: not among the others
         times = [_seconds(solver.fit) for _ in range(job["number"])]
     others = _others(before, _cpu_seconds())
     peak_mb = _memory("VmHWM") if known else float("nan")

@@ -82,6 +82,16 @@ class Halving(Ours):
         return super().built(problem, threads).set_params(search="halving", random_state=0)
 
 
+class Clusters(Ours):
+    name = "selection-clusters"
+
+    def built(self, problem: base.Problem, threads: int) -> Any:
+        return maxmargin.DCSVCCV(
+            Cs=self.grid["C"], gammas=self.grid["gamma"], tol=problem.tol, cache_size=problem.cache_size, n_jobs=threads,
+            fit_intercept=True, random_state=0,
+        )  # fmt: skip
+
+
 class GridOurs(_Search):
     name = "grid-maxmargin"
     ours = True

@@ -103,6 +103,13 @@ def test_predictions_beside_the_fit_and_neighbours_on_the_core():
     assert record["predict"] == min(record["predict_times"]) > 0
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
+def test_a_fit_beside_itself():
+    cell = Cell("iris", "scikit-learn", GOOD, repeat=1, threads=1, cores=2, twins=True, judged=False)
+    record = harness.run(Toy([cell]), Options(), progress=False)["records"][0]
+    assert record["status"] == "ok" and record["threads"] == 1 and record["best"] > 0
+
+
 def test_a_cell_may_have_less_time_than_the_run():
     experiment = Toy([Cell("iris", "scikit-learn", GOOD, number=10_000_000, limit=0.2)])
     record = harness.run(experiment, Options(time_limit=60), progress=False)["records"][0]

@@ -61,6 +61,30 @@ def test_they_end_with_a_worker_that_is_killed():
         assert ends(pids)
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
+@pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
+def test_twins_fit_on_the_other_cores_until_the_block_ends(error):
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    read, write = os.pipe()
+    try:
+        with neighbours.twins(lambda: os.write(write, b"%d " % os.getpid()), cores, lambda: None) as pids:
+            assert len(pids) == 1 and os.sched_getaffinity(0) == {cores[0]} and os.sched_getaffinity(pids[0]) == {cores[1]}
+            assert {int(pid) for pid in os.read(read, 256).rpartition(b" ")[0].split()} == set(pids)
+            if error is not None:
+                raise error
+    except (ValueError, KeyboardInterrupt):
+        assert error is not None
+    finally:
+        os.close(read), os.close(write)
+    assert not any(alive(pid) for pid in pids) and os.sched_getaffinity(0) >= set(cores)
+
+
+def test_a_twin_that_fails_is_an_error():
+    cores = sorted(os.sched_getaffinity(0))[:1] * 2
+    with pytest.raises(RuntimeError, match="twin"), neighbours.twins(lambda: 1 / 0, cores, lambda: None):
+        pass  # pragma: no cover
+
+
 def test_none_are_asked_for():
     with neighbours.busy([0], 0) as pids:
         assert pids == []
