@@ -20,11 +20,12 @@ lint: $(STAMP) sklearn
 	$(PY) -m ruff check src tests benchmarks
 	$(PY) -m mypy
 
-# A test that hangs ends its process and shows where; by a thread, which sees loops inside the core as well.
+# A test that hangs ends the run and shows where; by a thread, which sees loops inside the core as well.
 # Two files of tests side by side, in processes of their own: WORKERS=0 runs all in one.
 WORKERS ?= 2
 unit: $(STAMP) sklearn
-	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --timeout=300 --timeout-method=thread
+	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --max-worker-restart=0 --timeout=300 --timeout-method=thread \
+		-o faulthandler_timeout=290  # shows where, as a process that pytest has started cannot say it at the end
 
 # Tests of fits and predictions, each in several threads at once.
 parallel: $(STAMP)
