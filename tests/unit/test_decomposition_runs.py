@@ -184,8 +184,10 @@ def test_a_turn_solves_the_worst_violators_to_a_tenth_of_what_there_is(name, siz
             assert run.costs.counts["rows"] - last[2] == np.count_nonzero(change)
         assert state.support == np.count_nonzero(state.coef) == turn.n_support
         assert turn.extra == {"active": float(n)} and np.isnan(turn.objective)
-        assert turn.violation == state.violation == pytest.approx(
-            certify(qp, K, qp.sign * beta.ravel()).violation, rel=1e-6, abs=1e-9
+        assert (
+            turn.violation
+            == state.violation
+            == pytest.approx(certify(qp, K, qp.sign * beta.ravel()).violation, rel=1e-6, abs=1e-9)
         )
         before, last = beta.copy(), (state.support, state.path, run.costs.counts["rows"])
         score, up, low = said(qp, state)
@@ -644,9 +646,7 @@ def test_several_problems_go_elsewhere_where_calls_share_no_memory_and_nobody_ha
     for problems, shared, level in product((1, 2), (False, True), (None, 0, 1)):
         backend = SimpleNamespace(nesting_level=level)
         monkeypatch.setattr(apart, "workers", lambda threads, shared=shared: (threads, shared))
-        monkeypatch.setattr(
-            apart.joblib.parallel, "get_active_backend", lambda prefer, backend=backend: (backend, 1)
-        )
+        monkeypatch.setattr(apart.joblib.parallel, "get_active_backend", lambda prefer, backend=backend: (backend, 1))
         assert apart.elsewhere(problems) == (problems == 2 and not shared and not level)
 
 
