@@ -17,7 +17,7 @@ from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import Decomposition, solve
 from maxmargin.decomposition.state import Overflow
 from maxmargin.decomposition.together import Together
-from maxmargin.decomposition.working_set import MB, row_bytes
+from maxmargin.decomposition.working_set import MB, Violators, _pairs, row_bytes
 from maxmargin.kernel_values import GivenValues, KernelData
 from maxmargin.problem import formulations
 from maxmargin.problem.certificates import certify
@@ -531,6 +531,31 @@ def test_numbers_of_several_problems_are_each_its_own(halves, monkeypatch):
     assert run.done == 0 and run.halves == halves
 
 
+@pytest.mark.parametrize("limit", [-1, 0, 5])
+def test_steps_and_turns_of_small_problems_have_their_limits(limit, monkeypatch):
+    """Ten million steps and a thousand for each variable of the largest, and the turns asked for, or as many as steps."""
+    made = []
+    monkeypatch.setattr(many, "_core", SimpleNamespace(Many32=None, Many64=lambda *given: made.append(given)))
+    problems, data, blocks, options = several()
+    Many(problems, data.source(), np.cumsum([0, *map(len, blocks)]), options, limit)
+    assert made[0][14] == 10**7 + 1000 * 22 and made[0][13] == (limit if limit >= 0 else made[0][14])
+
+
+def test_pairs_that_enter_are_of_the_worst_few_though_a_variable_is_on_both_sides():
+    """Half as many pairs as variables, and one for each group, are looked at."""
+    up = np.array([1, 2, 3, 4, 5, 6, 7])
+    low = np.array([2, 1, 4, 3, 6, 5, 8])
+    down = np.arange(7, 0, -1.0)
+    group = Violators(up, down, low, -down)
+    for count, last in ((2, 2), (4, 4), (6, 4), (8, 6)):
+        assert _pairs([group], count).tolist() == list(range(1, last + 1))
+    other = Violators(up + 10, down - 0.5, low + 10, 0.5 - down)
+    assert _pairs([group, other], 2).tolist() == [1, 2]
+    assert _pairs([group, other], 4).tolist() == [1, 2, 11, 12]
+    assert _pairs([group, other], 6).tolist() == [1, 2, 11, 12, 3, 4]
+    assert _pairs([group, other], 8).tolist() == [1, 2, 11, 12, 3, 4, 13, 14]
+
+
 # ---- together
 
 
@@ -599,8 +624,10 @@ def test_problems_beside_one_another_share_threads_and_cache(kind, monkeypatch):
     run = Together(giant, data.source, blocks, Options(beside=2, threads=4, working_set_size=6), Control(max_iter=9))
     rest = run._others()
     assert rest._max_turns == 9 and rest._alone in (1, 3)
-    one = Together(giant[:1], data.source, blocks, Options(working_set_size=6), Control())
-    assert one._others()._numbers is None
+    for some, done, numbers in ((giant[:1], [], None), (giant[:2], [], [0, 1]), (giant[:2], [0], [1]), (giant, [0, 1], [2])):
+        few = Together(some, data.source, blocks, Options(working_set_size=6), Control())
+        few._parts = dict.fromkeys(done)
+        assert few._others()._numbers == numbers  # of one problem alone nobody need say which
 
 
 def test_a_giant_is_solved_alone_before_the_others():
