@@ -323,6 +323,27 @@ def test_time_that_is_up_ends_a_run_after_the_turn_and_so_does_a_pass_that_would
     assert made == 3 and asked == [7.5] * 3
 
 
+def test_of_a_run_that_is_stopped_while_f_is_summed_up_is_known_what_was_summed(monkeypatch):
+    qp, data, _ = built("epsilon_svr")
+    alpha = qp.repaired(np.full(qp.n_variables, 0.3) * (np.arange(qp.n_variables) % 7 > 2))
+    source, asked = data.source(), []
+    monkeypatch.setattr(type(source), "pieces", lambda self, n, support: [slice(0, 20), slice(20, 45), slice(45, 60)])
+    monkeypatch.setattr(Costs, "expected", lambda self, values: asked.append(values) or 5.0)
+    for made in range(4):
+        run = Decomposition(qp, source, Options(), alpha=alpha)
+        ups = run.state.sum_up()
+        for _ in range(made):
+            next(ups)
+        for status in (Status.INTERRUPTED, Status.MAX_TIME):
+            asked.clear()
+            known = run._completed(status)
+            end = [0, 20, 45, 60][made]
+            assert known.tolist() == [k < end for k in range(60)]
+            assert asked == ([float((60 - end) * run.state.support)] if made < 3 else [])
+    run = Decomposition(qp, source, Options(), alpha=alpha)
+    assert run._completed(Status.MAX_ITER).all() and run.state.pending == []  # nobody is in a hurry
+
+
 def test_how_long_a_pass_over_those_left_out_takes_goes_by_them_and_the_support():
     qp, data, _ = built("c_svc")
     state = Decomposition(qp, data.source(), Options()).state

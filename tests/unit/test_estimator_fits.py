@@ -469,3 +469,154 @@ def test_what_is_known_of_a_level_is_said_where_the_whole_problem_is_not_known()
     assert "or at 1e+07 + 1000 n inner steps (made: 1.23e+03)" in stalled
     with_time = SVC(max_time=2.5)._advice(Result(status=Status.MAX_TIME, objective=0.0, gap=0.0, violation=0.0))
     assert "gap 0 (0 of the objective)" in with_time and "raise max_time (2.5 s)" in with_time
+
+
+# ---- what solvers are told
+
+
+class Enough(Exception):
+    """What was wanted is known."""
+
+
+def told(monkeypatch, module, name, fit):
+    """What a fit gives to the solver of this name."""
+    seen = []
+
+    def made(*given, **options):
+        seen.append((given, options))
+        raise Enough
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"maxmargin.estimators.{module}.{name}", made)
+        with pytest.raises(Enough):
+            fit()
+    return seen[0]
+
+
+def test_a_budgeted_run_is_told_its_visits(monkeypatch):
+    X, y = data(40)
+    X, y = np.vstack([X, X[:10]]), np.append(y, y[:10])
+    weight = np.where(np.arange(50) == 20, 0.0, 1.0)
+    for classes, outputs in ((3, 3), (2, 1)):
+        some = y < classes
+        distinct = len(np.unique(X[some & (weight > 0)], axis=0))
+        rows = np.count_nonzero(some & (weight > 0))
+        for budget, epochs in ((10, 2), (1000, 3)):
+            model = BudgetSVC(C=3.0, budget=budget, epochs=epochs, gamma=0.5, random_state=0, fit_intercept=True)
+            (options, chunks), more = told(
+                monkeypatch, "budget", "BudgetSolver", lambda m=model, s=some: m.fit(X[s], y[s], weight[s])
+            )
+            assert options.budget == min(budget, distinct) and options.outputs == outputs and options.features == 3
+            assert (
+                options.gamma == 0.5 and options.C == 3.0 and options.intercept and options.averaging and not options.audit
+            )
+            assert more["rows"] == epochs * options.visits and options.visits <= rows
+            assert more["refit"] is not None and more["objective"] is not None and len(list(chunks)) == epochs
+    ordered = BudgetSVC(shuffle=False, epochs=1, refit=False)
+    (options, chunks), more = told(monkeypatch, "budget", "BudgetSolver", lambda: ordered.fit(X, y, weight))
+    ((chunk,),) = list(chunks)
+    assert chunk.order.tolist() == [i for i in range(50) if i != 20] and more["refit"] is None and options.visits == 49
+    for size, epochs in ((None, 2), (7, 1), (7, 3)):
+        model = BudgetSVC(stream_size=size, epochs=epochs)
+        parts = [(X[:30], y[:30]), (X[30:], y[30:], weight[30:])]
+        (options, chunks), more = told(
+            monkeypatch, "budget", "BudgetSolver", lambda m=model, p=parts: m.fit_stream(p, [0, 1, 2])
+        )
+        assert more["rows"] == (None if size else 50 * epochs) and options.visits == (size or 50)
+        assert [[len(batch.order) for batch in every] for every in chunks] == [[30, 20]] * epochs
+        (options, chunks, state, counters), more = told(
+            monkeypatch, "budget", "BudgetSolver", lambda m=model: m.partial_fit(X[:30], y[:30], [0, 1, 2])
+        )
+        assert state is None and counters is None
+        assert more["rows"] == 30 and options.visits == (size or 30) and [len(part) for part in chunks] == [1]
+
+
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classes_of_linear_machines_share_threads_where_there_is_enough_work(classes, joint, monkeypatch):
+    X, y = data(40, classes)
+    multi = "crammer_singer" if joint else "ovr"
+    if classes == 3 and joint:
+        given, options = told(
+            monkeypatch, "linear", "CrammerSinger", lambda: LinearSVC(multi_class=multi, C=3.0, tol=1e-4).fit(X, y)
+        )
+        assert given[0].C == 3.0 and given[0].loss == "hinge" and given[2:] == (3, 1e-4)
+        assert options["known"] is None and options["start"] is None
+        return
+    if classes == 2:
+        given, options = told(monkeypatch, "linear", "make", lambda: LinearSVC(multi_class=multi, C=3.0, n_jobs=3).fit(X, y))
+        strength = 6.0 if joint else 3.0
+        assert strength == given[0].C and given[0].threads == 3 and given[1:] == (1e-6, "auto")
+        assert given[0].loss == ("hinge" if joint else "squared_hinge")
+        np.testing.assert_array_equal(np.sort(given[0].sign), np.sort(np.where(y == 1, 1.0, -1.0)))
+        assert options == {"seed": 0, "known": None, "start": None, "duals": None, "rounding": None}
+        return
+    for stored, jobs, workers, each in ((120, 4, 3, 1), (120, 7, 3, 2), (120, 2, 2, 1), (121, 4, 1, 4)):
+        monkeypatch.setattr("maxmargin.estimators.linear.SIDE_BY_SIDE", stored)
+        for form in (np.asarray, sp.csr_matrix):
+            model = LinearSVC(n_jobs=jobs, max_iter=77)
+            (build, count), options = told(monkeypatch, "linear", "OneVsRest", lambda m=model, f=form: m.fit(f(X), y))
+            assert count == 3 and options == {"workers": workers, "fair": False, "most": 77}
+            given, _ = told(monkeypatch, "linear", "make", lambda b=build: b(2))
+            assert given[0].threads == each and (given[0].sign > 0).sum() == (y == 2).sum()
+    (build, _), options = told(monkeypatch, "linear", "OneVsRest", lambda: LinearSVC("l1", max_time=50.0).fit(X, y))
+    assert options["fair"]
+    given, _ = told(monkeypatch, "linear", "OneNorm", lambda: build(0))
+    assert given[1] == 1e-6
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_regression_is_two_hinges_for_each_sample_in_units_of_the_targets(squared, monkeypatch):
+    X, _ = data(40)
+    t = 50 * np.sin(X[:, 0]) + 1000
+    loss = "squared_epsilon_insensitive" if squared else "epsilon_insensitive"
+    for scaling in (None, 1.0):
+        model = LinearSVR(loss=loss, epsilon=0.5, C=3.0, intercept_scaling=scaling)
+        (problem, tol, solver), _ = told(monkeypatch, "linear", "make", lambda m=model: m.fit(X, t))
+        samples = model._data(Labelled.of(model, X, t, None))
+        unit, target = samples.unit, (samples.target - samples.level) / samples.unit
+        assert (tol, solver) == (1e-6, "auto") and unit > 1
+        strength = 3.0 if squared else 3.0 / unit
+        assert strength == problem.C
+        assert problem.loss == ("squared_hinge" if squared else "hinge") and problem.penalised == (scaling is not None)
+        np.testing.assert_allclose(problem.shift, np.concatenate([1 + 0.5 / unit - target, 1 + 0.5 / unit + target]))
+        np.testing.assert_array_equal(problem.sign, np.repeat([1.0, -1.0], 40))
+        np.testing.assert_array_equal(problem.weight, np.tile(samples.weight, 2))
+        assert problem.level == samples.level / unit and problem.bias == 1.0
+        past = {0: SimpleNamespace(cuts=None, start=np.arange(4.0), duals=None, rounding=None)}
+        _, options = told(monkeypatch, "linear", "make", lambda m=model, s=samples, p=past: m._solver(s, p))
+        np.testing.assert_allclose(options["start"], np.arange(4.0) / unit)
+
+
+@pytest.mark.parametrize("make", [SVC, LinearSVC])
+def test_a_sparse_matrix_is_taken_as_the_sum_of_its_entries_and_left_alone(make):
+    X, y = data(30, 2)
+    entries = sp.csr_matrix(X)
+    twice = sp.csr_matrix(
+        (np.repeat(0.5 * entries.data, 2), np.repeat(entries.indices, 2), 2 * entries.indptr), shape=X.shape
+    )
+    assert not twice.has_canonical_format
+    count = twice.nnz
+    model, plain = make(tol=1e-6).fit(twice, y), make(tol=1e-6).fit(entries, y)
+    assert twice.nnz == count
+    np.testing.assert_allclose(model.decision_function(twice), plain.decision_function(entries), rtol=1e-9, atol=1e-12)
+
+
+def test_a_checkpoint_tells_fits_apart_by_what_their_kernel_depends_on(monkeypatch, tmp_path):
+    X, y = data(30, 2)
+    for kernel, wanted in (
+        ("linear", []), ("rbf", ["gamma"]), ("laplacian", ["gamma"]), ("sigmoid", ["gamma", "coef0"]),
+        ("poly", ["gamma", "coef0", "degree"]),
+    ):  # fmt: skip
+        seen = []
+
+        def opened(machine, given, threads, among, seen=seen, **more):
+            seen.append(more)
+            raise Enough
+
+        with monkeypatch.context() as patch:
+            patch.setattr("maxmargin.estimators._kernel.Checkpoint.opened", opened)
+            with pytest.raises(Enough):
+                SVC(kernel=kernel, gamma=0.25, coef0=2.0, degree=4).fit(X, y)
+        every = {"gamma": 0.25, "coef0": 2.0, "degree": 4}
+        assert seen[0] == {"kernel": kernel, **{name: every[name] for name in wanted}}
