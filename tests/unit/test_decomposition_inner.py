@@ -383,7 +383,7 @@ def test_roots_take_few_evaluations():
         inner_gpm._root(residual, at, lowest, highest, 1e-12 * length.sum())
         assert len(set(asked)) >= len(asked) - 1
         count.append(len(asked))
-    assert np.mean(count) <= 8.4 and max(count) <= 20, (np.mean(count), max(count))
+    assert np.mean(count) <= 8.4 and max(count) <= 16, (np.mean(count), max(count))
 
 
 def test_gradient_projection_takes_few_iterations():

@@ -6,12 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, certify_fit
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.divide.model import DivideResult
-from maxmargin.estimators._labelled import Labelled
+from maxmargin.estimators import _setup
+from maxmargin.estimators._labelled import Labelled, encoded_classes
 from maxmargin.estimators._weighted_nu import WeightedNu
 from maxmargin.estimators.multiclass import ovr_decision, pair_votes
 from maxmargin.kernel_values import KernelData
@@ -620,3 +621,148 @@ def test_a_checkpoint_tells_fits_apart_by_what_their_kernel_depends_on(monkeypat
                 SVC(kernel=kernel, gamma=0.25, coef0=2.0, degree=4).fit(X, y)
         every = {"gamma": 0.25, "coef0": 2.0, "degree": 4}
         assert seen[0] == {"kernel": kernel, **{name: every[name] for name in wanted}}
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_several_pairs_are_solved_two_at_a_time_or_elsewhere(classes, monkeypatch):
+    X, y = data(30, classes)
+    pairs = classes * (classes - 1) // 2
+    given, _ = told(monkeypatch, "_pairs", "Together", lambda: SVC(C=2.0, n_jobs=3, cache_size=9).fit(X, y))
+    problems, _, members, options, control, _ = given
+    assert len(problems) == pairs and options.beside == (2 if pairs > 1 else 1) and options.cache_size == 9
+    assert [len(some) for some in members] == [len(X) // classes] * classes and control.max_iter == -1
+    for problem, (i, j) in zip(problems, combinations(range(classes), 2)):
+        assert problem.blocks == (i, j) and (problem.qp.upper == 2.0).all() and problem.alpha is None
+        np.testing.assert_array_equal(problem.chosen, np.concatenate([members[i], members[j]]))
+        first = 1.0 if classes > 2 else -1.0
+        np.testing.assert_array_equal(problem.qp.sign, np.repeat([first, -first], len(X) // classes))
+    asked = []
+    monkeypatch.setattr("maxmargin.estimators._pairs.elsewhere", lambda count: asked.append(count) or True)
+    (_, _, blocks, options, _, sent), _ = told(monkeypatch, "_pairs", "Apart", lambda: SVC().fit(X, y))
+    assert (
+        asked == [pairs]
+        and len(blocks) == classes
+        and sent.kernel.name == "rbf"
+        and options.beside == (2 if pairs > 1 else 1)
+    )
+
+
+def test_large_pairs_are_put_in_an_order_of_their_own(monkeypatch):
+    X, y = data(90)
+    for small in (59, 60):
+        monkeypatch.setattr("maxmargin.estimators._pairs.SMALL", small)
+        (problems, *_), _ = told(monkeypatch, "_pairs", "Together", lambda: SVC().fit(X, y))
+        ascending = [bool((np.diff(problem.chosen) > 0).all()) for problem in problems]
+        assert ascending == [small == 59] * 3
+
+
+def test_clusters_that_are_given_are_those_of_the_lowest_level(monkeypatch):
+    X, y = data(60, 2)
+    model = DCSVC(random_state=3, sample_size=50, k=2, levels=2, max_iter=9)
+    (problems, kernel, _, plan, given), _ = told(monkeypatch, "_divided", "DivideAndConquer", lambda: model.fit(X, y))
+    assert given is None and len(problems) == 1 and kernel.dtype == np.float64
+    assert (plan.k, plan.levels, plan.stop_level, plan.sample_size, plan.max_iter, plan.look) == (2, 2, 0, 50, 9, False)
+    assert plan.seed == np.random.RandomState(3).randint(np.iinfo(np.int32).max) and sorted(plan.order) == list(range(60))
+    model._division = SimpleNamespace(partition=lambda rows: len(rows.index))
+    (*_, given), _ = told(monkeypatch, "_divided", "DivideAndConquer", lambda: model.fit(X, y))
+    assert given == 60
+    (*_, plan, _), _ = told(monkeypatch, "_divided", "DivideAndConquer", lambda: DCSVC(early=True).fit(X, y))
+    assert plan.look
+
+
+def test_samples_have_half_of_the_cache_and_are_made_wider_with_the_run(monkeypatch):
+    X, y = data(1200, 2)
+    model = SVC(cache_size=10)
+    setup = _setup.Setup(model, Labelled.of(model, X, y, None))
+    assert setup.dtype == np.float32 and setup._prepared().dtype == np.float32 and setup.kernel_data().dtype == np.float32
+    setup.widen(np.dtype(np.float32))
+    assert setup.dtype == np.float32
+    setup.widen(np.dtype(np.float64))
+    assert setup.dtype == np.float64 and setup._prepared().dtype == np.float64 and setup.source().dtype == np.float64
+    np.testing.assert_array_equal(setup.source(np.array([3, 5])).rows, setup.rows.index[[3, 5]])
+    given, more = told(monkeypatch, "_setup", "Samples", lambda: SVC(cache_size=10).fit(X, y))
+    assert [*given, *more.values()][-1] == 5 * 2**20
+    few = SVC()
+    unknown = _setup.Setup(few, Labelled.of(few, X[:50], y[:50], None))
+    unknown._samples = None
+    unknown.widen(np.float32)
+    assert unknown._samples is None and unknown.dtype == np.float32
+
+
+@pytest.mark.parametrize("make", [OneClassSVM, SVR, NuSVR])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_fit_to_one_sample(make, rows, tmp_path):
+    """One row, or one several times, which is one sample of more weight."""
+    X, t = np.repeat([[1.0, -2.0, 0.5]], rows, axis=0), np.full(rows, 7.0)
+    path = tmp_path / "a.ckpt"
+    options = {} if make is OneClassSVM else {"C": 100.0}
+    for _ in range(2):  # the second goes on from the file
+        model = make(checkpoint=path, **options).fit(X, t)
+        assert model.status_ == "converged"
+        if make is OneClassSVM:
+            assert model.dual_coef_.sum() == pytest.approx(0.5 * rows) and model.predict(X).tolist() == [1] * rows
+        else:
+            np.testing.assert_allclose(model.predict(X), 7.0, atol=0.1 + 1e-3)
+
+
+METHODS = ("predict", "decision_function", "score_samples", "predict_proba", "coef_", "dual_coef_", "sparsify", "densify")
+
+
+@pytest.mark.parametrize("make", [SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, DCSVC, DCSVR, BudgetSVC])
+def test_what_was_not_fitted_says_so(make):
+    X, _ = data(5)
+    for name in METHODS:
+        model = make(**({"kernel": "linear"} if "kernel" in make().get_params() else {}))
+        if name.endswith("_") and make in (LinearSVC, LinearSVR, BudgetSVC):
+            continue
+        if name == "dual_coef_":
+            with pytest.raises(AttributeError, match="fit it first"):
+                _ = model.dual_coef_
+        elif name == "coef_":
+            with pytest.raises(NotFittedError):
+                _ = model.coef_
+        elif hasattr(model, name):
+            with pytest.raises(NotFittedError):
+                getattr(model, name)(*([] if name in ("sparsify", "densify") else [X]))
+    if hasattr(make(), "_decisions"):
+        with pytest.raises(NotFittedError):
+            make()._decisions(X, None)
+    if hasattr(make(), "_kernel_sums"):
+        with pytest.raises(NotFittedError):
+            make()._kernel_sums(X, None)
+        with pytest.raises(NotFittedError):
+            make()._coefficients()
+        with pytest.raises(NotFittedError):
+            make()._decision_values(X, None)
+
+
+@pytest.mark.parametrize("make", [LinearSVC, BudgetSVC, DCSVC])
+def test_few_rows_are_decided_by_the_thread_that_asks(make, monkeypatch):
+    X, y = data(90)
+    module = {LinearSVC: "_linear", BudgetSVC: "budget", DCSVC: "_divided"}[make]
+    options = {"levels": 1, "stop_level": 1, "k": 2} if make is DCSVC else {}
+    model, asked = make(random_state=0, n_jobs=2, **options).fit(X, y), []
+    limit = {LinearSVC: "ONE_SLICE", BudgetSVC: "ONE_SLICE", DCSVC: "WORTH_THREADS"}[make]
+    work = 90 * (3 if make is LinearSVC else model.support_vectors_.size)
+    expected = model.decision_function(X)
+    monkeypatch.setattr(f"maxmargin.estimators.{module}.thread_count", lambda jobs: asked.append(jobs) or 1)
+    for most, alone in ((work - 1, False), (work, make is not DCSVC), (work + 1, True)):
+        asked.clear()
+        monkeypatch.setattr(f"maxmargin.estimators.{module}.{limit}", most)
+        np.testing.assert_array_equal(model.decision_function(X), expected)
+        assert asked == ([] if alone else [2])
+
+
+def test_scikit_learn_looks_at_whole_numbers_where_more_than_half_of_the_rows_are_classes(monkeypatch):
+    asked = []
+    monkeypatch.setattr("maxmargin.estimators._labelled.check_classification_targets", lambda y: asked.append(len(y)))
+    for y, looks in (
+        ([0, 1, 0, 1], 0),
+        ([0, 1, 2, 0], 1),
+        ([0, 1, 2, 0, 1, 2], 0),
+        ([0, 1, 2, 0, 1], 1),
+        (["a", "b", "a", "b"], 1),
+    ):
+        asked.clear()
+        encoded_classes(np.array(y), np.ones(len(y)))
+        assert len(asked) == looks

@@ -662,12 +662,16 @@ def test_a_rank_with_many_values_tells_of_a_thousand_of_them():
 
     def work(comm):
         gather = comm.allgather
-        comm.allgather = lambda part, *more: told.append(len(part)) or gather(part, *more)
+        comm.allgather = lambda part, *more: told.append((comm.rank, part)) or gather(part, *more)
         mine = slice(None, 8000) if comm.rank == 0 else slice(8000, None)
         return linear_module._median(values[mine], weight[mine], comm)
 
     found = Threads.run(2, work, timeout=30)
-    assert found[0] == found[1] and set(told) == {1000}
+    assert found[0] == found[1] and all(len(part) == 1000 for _, part in told)
+    middles, shares = (part for rank, part in told if rank == 0)
+    order = np.argsort(values[:8000])
+    np.testing.assert_array_equal(middles, values[order[4::8]])  # of eight each
+    np.testing.assert_allclose(shares, weight[order].reshape(1000, 8).sum(axis=1))
     below = weight[values <= found[0]].sum() / weight.sum()
     assert abs(below - 0.5) < 0.002
 
