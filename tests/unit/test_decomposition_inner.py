@@ -244,8 +244,9 @@ def test_step_lengths_alternate_between_the_two_of_barzilai_and_borwein(name, se
 
 
 def test_a_step_length_is_what_it_can_be_where_there_is_no_curvature():
-    problem = sub_problem("c_svc")
+    problem = sub_problem("c_svc", 1)
     n = len(problem)
+    assert np.abs(problem.grad).max() > 2  # so that a product is no quotient
     flat = replace(problem, Q=np.zeros((n, n)))
     reach = problem.upper.max() / np.abs(problem.grad).max()
     assert inner_gpm._StepSize(flat)._theta == pytest.approx(reach)

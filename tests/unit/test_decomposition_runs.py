@@ -12,6 +12,7 @@ import pytest
 from maxmargin import SVC, SVR
 from maxmargin.decomposition import apart, many, sent, solver, together, verified
 from maxmargin.decomposition.costs import Costs
+from maxmargin.decomposition.ending import Progress
 from maxmargin.decomposition.many import Many, Problem
 from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.decomposition.solver import Decomposition, solve
@@ -276,6 +277,28 @@ def test_a_number_of_steps_is_too_many_beyond_ten_million_and_a_thousand_for_eac
     for more, out in ((-1, False), (0, False), (1, True)):
         run.costs.counts["inner_steps"] = 10**7 + 1000 * 60 + more
         assert run._out_of_steps() == out
+
+
+def test_three_turns_that_gain_nothing_are_a_stall():
+    for gains in product([0.0, 1e-3, -1e-3], repeat=6):
+        progress, dual = Progress(1.0), 1.0
+        for turn, gain in enumerate(gains, 1):
+            dual += gain
+            nothing = turn >= 3 and max(gains[turn - 3 : turn]) <= 0
+            assert progress.stalled(gain, dual) == nothing and progress.turns == turn
+            if nothing:
+                break
+
+
+@pytest.mark.parametrize("start", [1.0, -4.0])
+@pytest.mark.parametrize(("part", "stalls"), [(0.99, True), (1.01, False)])
+def test_a_hundred_turns_that_hardly_gain_are_a_stall(start, part, stalls):
+    """Of every hundred what it gained itself counts, against the value at its end."""
+    progress, dual = Progress(start), start
+    for turn in range(1, 301):
+        gain = 1e-3 if turn <= 200 else part * 1e-13 * abs(start + 0.2)
+        dual += gain
+        assert progress.stalled(gain, dual) == (turn == 300 and stalls)
 
 
 # ---- the end of a run

@@ -118,7 +118,7 @@ def test_choices_flags_and_seeds():
 
 def test_plain_rows_are_few_finite_floats_in_rows(monkeypatch):
     fine = np.arange(12.0).reshape(4, 3) + 1
-    assert _base.plain_rows(fine) and _base.plain_rows(fine.astype(np.float32))
+    assert _base.plain_rows(fine) and _base.plain_rows(fine.astype(np.float32)) and _base.plain_rows(fine[:1, :1].copy())
     for bad in (
         fine.tolist(), fine[0], fine.astype(int), fine.T, fine[:, :2], fine[:0], fine.astype(np.float16),
         np.where(fine == 5, np.nan, fine), np.where(fine == 5, np.inf, fine), fine.view(np.matrix), fine.astype(">f8"),
@@ -694,6 +694,11 @@ def test_level_and_unit_of_targets(free):
     assert unit == 2.0 ** round(np.log2(size))
     assert measured(y, epsilon=3.5)[0] == (3.5 if free else 0.0)  # all fit into the tube: its middle
     assert measured(y, epsilon=3.4)[0] == (3.0 if free else 0.0)
+    for shift in (-100.0, -3.0, 50.0):
+        for epsilon, middle in ((3.5, 3.5), (3.4, 3.0)):
+            level, unit = measured(y + shift, epsilon=epsilon)
+            assert level == (middle + shift if free else 0.0)
+            assert unit == 2.0 ** round(np.log2((weight @ np.abs(y + shift - level)) / 8 + epsilon))
     assert measured(np.zeros(9)) == (0.0, 1.0)
     assert measured(np.full(9, 1e300), epsilon=0.0)[1] == (1.0 if free else 2.0**200)
     assert measured(1e-300 * (np.arange(9) % 2), epsilon=0.0)[1] == 2.0**-200
