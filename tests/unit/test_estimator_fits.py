@@ -766,3 +766,46 @@ def test_scikit_learn_looks_at_whole_numbers_where_more_than_half_of_the_rows_ar
         asked.clear()
         encoded_classes(np.array(y), np.ones(len(y)))
         assert len(asked) == looks
+
+
+def test_a_checkpoint_is_written_durably_every_minute_and_says_what_it_is(monkeypatch, tmp_path):
+    X, y = data(30, 2)
+    assert SVC().checkpoint_every == LinearSVC().checkpoint_every == DCSVC().checkpoint_every == 60.0
+    given, more = told(monkeypatch, "_checkpoints", "write", lambda: SVC(C=3.0, checkpoint=tmp_path / "a").fit(X, y))
+    path, header, arrays = given
+    assert path == tmp_path / "a" and more == {"durable": True} and len(arrays) == 4
+    assert (header["format"], header["layout"], header["done"]) == ("maxmargin checkpoint", 1, True)
+    of = header["of"]
+    assert (of["machine"], of["C"], of["kernel"], of["fit_intercept"], of["class_weight"]) == (
+        "SVC",
+        3.0,
+        "rbf",
+        True,
+        [1.0, 1.0],
+    )
+    assert (of["n_samples"], of["n_features"], of["n_classes"]) == (30, 3, 2) and len(of["samples"]) == 32
+    assert "tol" not in of
+    (_, header, _), _ = told(monkeypatch, "_checkpoints", "write", lambda: SVR(checkpoint=tmp_path / "b").fit(X, y))
+    assert "class_weight" not in header["of"]
+
+
+@pytest.mark.filterwarnings("ignore:The `probability`:FutureWarning")
+def test_fits_for_probabilities_are_plain_ones_on_parts_of_the_rows(monkeypatch):
+    X, y = data(50, 2)
+    fitted, fit = [], SVC.fit
+    monkeypatch.setattr(
+        SVC, "fit",
+        lambda self, X, y, sample_weight=None: fitted.append((self.get_params(), X, y, sample_weight, self._warns))
+        or fit(self, X, y, sample_weight),
+    )  # fmt: skip
+    model = SVC(
+        probability=True, C=3.0, warm_start=True, verbose=0, callback=lambda row: None, max_time=1000.0, break_ties=False
+    )
+    model.fit(X, y, np.where(np.arange(50) == 7, 0.0, 2.0))
+    assert len(fitted) == 6
+    for k, (params, rows, labels, weight, warns) in enumerate(fitted[1:]):
+        assert params["probability"] == "deprecated" and params["C"] == 3.0 and params["callback"] is None and not warns
+        assert not (params["warm_start"] or params["verbose"] or params["break_ties"]) and params["checkpoint"] is None
+        assert 38 <= len(rows) == len(labels) <= 41 and (weight == 2.0).all()
+        assert 0.9 * 1000 / (5 - k) < params["max_time"] <= 1000 / (5 - k)
+    assert not hasattr(SVC().fit(X, y), "_probA")
