@@ -118,6 +118,20 @@ def test_early_prediction_asks_the_machine_of_the_cluster_alone():
     assert np.abs(model.dual_coef_).max() <= 3.0 * (1 + 1e-12) and isinstance(model.n_iter_, int)
 
 
+def test_a_decision_of_zero_is_for_the_second_class_in_scores_and_predictions_of_divide_and_conquer(monkeypatch):
+    """It is no accident: a cluster may have no samples of either class."""
+    X, y = data()
+    model = DCSVC(levels=1, k=3, stop_level=1, random_state=0, gamma=0.4).fit(X, y)
+    values = np.random.default_rng(0).integers(-1, 2, (len(X), 3)).astype(float)
+    monkeypatch.setattr(DCSVC, "_decisions", lambda self, X, coef: values)
+    scores = ovr_decision(values, 3, zero_is_first=False)
+    assert (scores != ovr_decision(values, 3, zero_is_first=True)).any()
+    np.testing.assert_array_equal(model.decision_function(X), scores)
+    np.testing.assert_array_equal(model.predict(X), pair_votes(values, 3).argmax(axis=1))
+    model.break_ties = True
+    np.testing.assert_array_equal(model.predict(X), scores.argmax(axis=1))
+
+
 def test_levels_that_cannot_be():
     for options, fine in (
         ({"levels": 2, "stop_level": 2}, True), ({"levels": 1, "stop_level": 2}, False), ({"stop_level": 9}, True),

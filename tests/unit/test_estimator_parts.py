@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import make_constraint
 
 import maxmargin
 from maxmargin import DCSVC, DCSVR, SVC, SVR, BudgetSVC, LinearSVC, LinearSVR, NuSVC, OneClassSVM
+from maxmargin.budget.merging import LARGEST_GRID
 from maxmargin.divide.model import TABLE, Kept
 from maxmargin.estimators import (
     _base,
     _checkpoints,
+    _constraints,
     _labelled,
     _linear_state,
     _prediction,
@@ -34,7 +37,7 @@ from maxmargin.estimators._linear_state import States
 from maxmargin.linear import Cuts, Known
 from maxmargin.problem import formulations
 from maxmargin.problem.kernels import Kernel
-from maxmargin.runtime import Result, Status, Threads
+from maxmargin.runtime import Result, Status, Threads, thread_count
 
 KERNEL = [SVC, NuSVC, SVR, OneClassSVM]
 
@@ -95,6 +98,35 @@ def test_a_number_is_in_its_range_or_refused_with_the_range(closed, integer):
             assert str(error.value) == f"name={value!r} must be {'an integer' if integer else 'a number'} in {ends}: so"
     with pytest.raises(ValueError, match=r"in \(-inf, inf\)$"):
         _base.check_number("name", np.inf)
+
+
+MACHINES = [SVC, NuSVC, SVR, maxmargin.NuSVR, OneClassSVM, DCSVC, DCSVR, LinearSVC, LinearSVR, BudgetSVC]
+EDGES = [
+    *range(-3, 5), *(-0.5, 0.0, 0.5, 1.0, 1.5, 1e-30, 0.99e-30, 1e30, 1.01e30, np.inf, -np.inf), None, np.int64(2),
+    LARGEST_GRID, LARGEST_GRID + 1, "other", len,
+]  # fmt: skip
+AT_FIT = ("class_weight", "probability")  # looked at beside the labels; with a warning
+
+
+@pytest.mark.parametrize("make", MACHINES)
+def test_constraints_of_parameters_are_what_is_refused_and_what_is_taken(make):
+    """At all edges of all ranges: what scikit-learn reads and what the machine says are the same."""
+    assert [_constraints.whole(3).__contains__(v) for v in (2, 3, 4)] == [False, True, True]
+    assert [_constraints.positive(inf=inf).__contains__(v) for inf in (False, True) for v in (0.0, 1.0, np.inf)] == [
+        False, True, False, False, True, True
+    ]  # fmt: skip
+    for name, written in make._parameter_constraints.items():
+        constraints = [make_constraint(one) for one in written]
+        for value in EDGES if name not in AT_FIT else ():
+            machine = make(**{name: value, **({"levels": 10**6} if name == "stop_level" else {})})
+            try:
+                machine._control()
+                machine._check_parameters()
+                thread_count(machine.n_jobs)  # of some machines first looked at when there is work
+                taken = True
+            except (ValueError, TypeError):
+                taken = False
+            assert taken == any(constraint.is_satisfied_by(value) for constraint in constraints), (name, value)
 
 
 def test_choices_flags_and_seeds():
