@@ -13,6 +13,7 @@ from maxmargin.decomposition.options import DualResult, Options
 from maxmargin.divide.model import DivideResult
 from maxmargin.estimators import _setup
 from maxmargin.estimators._labelled import Labelled, encoded_classes
+from maxmargin.estimators._linear_state import Past
 from maxmargin.estimators._weighted_nu import WeightedNu
 from maxmargin.estimators.multiclass import ovr_decision, pair_votes
 from maxmargin.kernel_values import KernelData
@@ -823,3 +824,62 @@ def test_fits_for_probabilities_are_plain_ones_on_parts_of_the_rows(monkeypatch)
         assert 38 <= len(rows) == len(labels) <= 41 and (weight == 2.0).all()
         assert 0.9 * 1000 / (5 - k) < params["max_time"] <= 1000 / (5 - k)
     assert not hasattr(SVC().fit(X, y), "_probA")
+
+
+# ---- borders
+
+
+@pytest.mark.parametrize(
+    ("make", "values"),
+    [
+        (SVC, "_pair_decisions"),
+        (NuSVC, "_pair_decisions"),
+        (DCSVC, "_decisions"),
+        (LinearSVC, "decision_function"),
+        (BudgetSVC, "decision_function"),
+    ],
+)
+def test_a_decision_of_zero_is_for_the_first_of_two_classes(make, values, monkeypatch):
+    X, y = data(40, 2)
+    model = make().fit(X, np.where(y, "b", "a"))
+    border = np.linspace(-1, 1, 5)
+    shape = (5,) if values == "decision_function" else (5, 1)
+    monkeypatch.setattr(make, values, lambda self, X, coef=None: border.reshape(shape))
+    assert model.predict(X[:5]).tolist() == ["a", "a", "a", "b", "b"]
+
+
+def test_a_joint_problem_begins_at_the_weights_of_all_classes_with_its_one_set_of_cuts(monkeypatch):
+    X, y = data(40)
+    model = LinearSVC(multi_class="crammer_singer")
+    samples = model._data(Labelled.of(model, X, y, None))
+    for memory, start, cuts in (
+        ({0: Past("cuts", np.ones(4)), 1: Past(None, np.zeros(4)), 2: Past(None, np.full(4, 2.0))}, [1.0, 0.0, 2.0], "cuts"),
+        ({0: Past("cuts", None)}, None, "cuts"),
+        ({1: Past("cuts", np.ones(4))}, [1.0], None),
+    ):
+        _, options = told(monkeypatch, "linear", "CrammerSinger", lambda m=memory: model._solver(samples, m))
+        assert options["known"] == cuts
+        assert (options["start"] is None) if start is None else options["start"].tolist() == np.repeat(start, 4).tolist()
+
+
+def test_later_chunks_beyond_the_range_of_a_model_are_refused_and_leave_it_as_it_was():
+    X, y = data(60, 2)
+    far = 1e25 * X
+    for gamma in (0.5, "scale"):
+        model = BudgetSVC(gamma=gamma, random_state=0).partial_fit(X, y, [0, 1])
+        before = model.decision_function(X)
+        with pytest.raises(ValueError, match="beyond the range of float32"):
+            model.partial_fit(far, y)
+        with pytest.raises(ValueError, match="beyond the range of float32"):
+            BudgetSVC(gamma=gamma, epochs=1, stream_size=60).fit_stream([(X, y), (far, y)], [0, 1])
+        np.testing.assert_array_equal(model.decision_function(X), before)
+    double = BudgetSVC(gamma=1e-45, random_state=0).partial_fit(far, y, [0, 1])
+    assert double.support_vectors_.dtype == np.float64
+    double.partial_fit(2 * far, y)  # which float64 holds
+    with pytest.raises(ValueError, match="whose squares overflow"):
+        BudgetSVC(gamma=1e-301).fit(1e200 * X, y)
+    for classes, table in ((2, "uniform"), (3, "scaled")):
+        some = np.arange(60) % classes
+        BudgetSVC(merge_table=table, epochs=1, budget=5).fit(X, some)
+    with pytest.raises(ValueError, match="is for two classes, y has 3"):
+        BudgetSVC(merge_table="uniform").fit(X, np.arange(60) % 3)
