@@ -182,9 +182,12 @@ def test_limits_of_a_run_are_refused_by_name():
             with pytest.raises(ValueError, match=f"{name}={bad!r} must be"):
                 make(**{name: bad}).fit(X, y)
     for good in (1, -1, np.int64(5)):
-        control = SVC(max_iter=good, max_time=9.0, verbose=2)._control()
+        control = SVC(max_iter=good, max_time=9000.0, verbose=2)._control()
         assert (
-            control.max_iter == good and control.verbose == 2 and control.title == "SVC" and 0 < control.deadline.left() <= 9
+            control.max_iter == good
+            and control.verbose == 2
+            and control.title == "SVC"
+            and 0 < control.deadline.left() <= 9000
         )
     ranked = SVC(verbose=True)
     ranked._comm = SimpleNamespace(rank=1, size=2)
