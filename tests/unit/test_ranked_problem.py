@@ -63,7 +63,8 @@ def test_numbers_of_all_ranks_together(bias, regression, form):
     def work(part, hinges, comm):
         assert not part.alone and part.n == CUTS[comm.rank + 1] - CUTS[comm.rank]
         near = whole.zeros()[hinges]
-        given = part.highest(comm.rank, -comm.rank, -1.0), part.total(1.0, comm.rank), part.first(np.full(2, comm.rank)).tolist()
+        first = part.first(np.full(2, comm.rank)).tolist()
+        given = part.highest(comm.rank, -comm.rank, -1.0), part.total(1.0, comm.rank), first
         numbers = part.count, part.terms, part.entries, part.mass, part.heaviest, part.off(np.ones(part.size))
         bounds, summed = part.bounds, part.sum_of(np.array([1, comm.rank])).tolist()
         return *numbers, bounds.depth, bounds.lightest, part.support(near, 0.5), *given, summed, part.risk(near)
