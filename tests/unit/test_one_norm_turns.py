@@ -194,8 +194,9 @@ def test_features_that_violate_less_join_too_where_they_have_few_entries(penalis
         rng = np.random.default_rng(seed)
         solver._stored = rng.integers(1, 30, 41) ** 2
         solver.w = rng.normal(size=41) * (rng.random(41) < (0.0, 0.1, 0.3)[seed % 3])
-        grad = rng.normal(size=41) * rng.uniform(0.5, 2)
-        features, _ = solver._working_set(grad)
+        grad = rng.normal(size=41) * rng.uniform(0.2, 2)
+        features, largest = solver._working_set(grad)
+        assert largest == violations(solver.w, grad, solver._penalty).max()
         held = (solver.w != 0) | (solver._penalty == 0)
         violation = np.where(held, 0.0, np.maximum(np.abs(grad) - 1, 0))
         order = np.argsort(-violation)
@@ -209,6 +210,11 @@ def test_features_that_violate_less_join_too_where_they_have_few_entries(penalis
         assert features.dtype == np.int64
         joined.append((len(others) > 0, bool(cheap)))
     assert {(True, True), (True, False), (False, True)} <= set(joined)
+    solver.w[:] = 0.0
+    for size in (0.0, 1e-3, 0.5):  # of the free intercept, or of what exceeds the penalty
+        grad = np.zeros(41)
+        grad[-1] = size + penalised
+        assert solver._working_set(grad)[1] == pytest.approx(size, abs=1e-15)
 
 
 def test_the_entries_of_each_feature_are_known():
