@@ -79,7 +79,7 @@ TESTS = {
                    "sklearn_api/test_upstream_svm.py"],
     "linear": ["unit/test_one_norm_turns.py", "unit/test_newton_turns.py", "unit/test_descent_rounds.py",
                "unit/test_directions_parts.py", "unit/test_ranked_problem.py",
-               "unit/test_joint_turns.py", "unit/test_reduced_problem.py",
+               "unit/test_joint_turns.py", "unit/test_reduced_problem.py", "unit/test_linear_allowances.py",
                "unit/test_linear_core.py", "unit/test_linear_problem.py", "unit/test_linear_certified.py",
                "unit/test_one_norm_parts.py", "property/test_linear_regression_fuzz.py",
                "unit/test_linear_rounding.py", "unit/test_linear_warm.py", "unit/test_linear_weights.py",
