@@ -99,6 +99,7 @@ def test_the_cut_of_a_descent_takes_from_the_classes_with_too_much_what_others_l
         if not problem.free_intercept:
             np.testing.assert_allclose(cut.a.reshape(3, -1), -beta.T @ x, atol=1e-9)
             assert cut.b == pytest.approx(own.sum(), rel=1e-9) and cut.mass == pytest.approx(own.sum(), rel=1e-12)
+            assert cut.drift == pytest.approx(descent._drift / C + gamma(3 + 8) * own.sum(), rel=1e-9)
         else:
             off = -beta.sum(axis=0)
             lack, weights = np.maximum(-off, 0), np.bincount(labels, problem.weight)
@@ -113,6 +114,9 @@ def test_the_cut_of_a_descent_takes_from_the_classes_with_too_much_what_others_l
             np.testing.assert_allclose(cut.a.reshape(3, -1), a, atol=1e-9)
             assert cut.b == pytest.approx(whole[np.arange(problem.n), labels].sum(), rel=1e-9)
             assert cut.mass == pytest.approx(cut.b, rel=1e-9)
+            mass = own.sum() + lack.sum()
+            drift = descent._drift / C + gamma(3 + 8) * own.sum() + gamma(60 + 3 + 8) * (mass + lack.sum())
+            assert cut.drift == pytest.approx(drift / (1 + share.max()), rel=1e-9)
         w = descent.point().reshape(3, -1)
         np.testing.assert_allclose(w[:, : problem.d], descent._v[:, : problem.d])
         if bias:
