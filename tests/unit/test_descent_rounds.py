@@ -91,14 +91,14 @@ def test_coordinates_begin_where_they_are_placed(loss, bias, regression):
         np.testing.assert_allclose(dual.alpha, 0.8 * alpha, rtol=1e-12)
         np.testing.assert_allclose(dual.v, expected, rtol=1e-9, atol=1e-12)
         mass = 0.8 * alpha.sum()
-        assert dual.drift == pytest.approx(0.8 * total.drift + 4 * UNIT * mass, rel=1e-9)
+        assert dual.drift == pytest.approx(0.8 * total.drift + 4 * UNIT * mass, rel=1e-9, abs=0)
         assert dual.centre == (0.7 * bias if problem.free_intercept else 0.0)
         dual.v[:], dual.drift = 0.0, 1.0
         drain(dual.renew())
         np.testing.assert_allclose(dual.v, expected, rtol=1e-9, atol=1e-12)
         fresh = Sum(problem)
         drain(fresh.renew(dual.alpha))
-        assert dual.drift == pytest.approx(fresh.drift + 4 * UNIT * mass, rel=1e-9)
+        assert dual.drift == pytest.approx(fresh.drift + 4 * UNIT * mass, rel=1e-9, abs=0)
 
 
 # ---- epochs
@@ -142,7 +142,7 @@ def test_an_epoch_goes_on_from_the_last_and_sets_aside_by_its_violations(monkeyp
     drift, mass = 0.0, 0.125 * 40
     for _, _, _, moved, steps in (*said, *[said[-1]] * (count - 5)):
         drift += gamma(steps + 1) * (mass + moved) + 4 * UNIT * moved
-    assert dual.drift == pytest.approx(drift, rel=1e-12)
+    assert dual.drift == pytest.approx(drift, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize(("largest", "smallest", "spread"), [(3.0, -2.0, 5.0), (3.0, 1.0, 3.0), (-1, -2, 2), (0, 0, 0)])

@@ -70,7 +70,7 @@ def test_a_turn_has_as_many_epochs_as_its_budget_pays_for(active, epochs, monkey
         assert len(samples) == active and not centre.any() and feature == descent._feature
         np.testing.assert_array_equal(upper, problem.C * problem.weight)
         np.testing.assert_allclose(norms, (problem.X**2).sum(axis=1))
-    assert descent._drift == pytest.approx(expected * (gamma(10) * (mass + 0.25) + 4 * UNIT * 0.25), rel=1e-12)
+    assert descent._drift == pytest.approx(expected * (gamma(10) * (mass + 0.25) + 4 * UNIT * 0.25), rel=1e-12, abs=0)
     np.testing.assert_allclose(descent._centre, descent._feature * 0.5 * expected)
     assert descent._feature == pytest.approx(np.sqrt((problem.X**2).sum(axis=1).mean()))
     assert descent._mass() == pytest.approx(mass)
@@ -99,7 +99,7 @@ def test_the_cut_of_a_descent_takes_from_the_classes_with_too_much_what_others_l
         if not problem.free_intercept:
             np.testing.assert_allclose(cut.a.reshape(3, -1), -beta.T @ x, atol=1e-9)
             assert cut.b == pytest.approx(own.sum(), rel=1e-9) and cut.mass == pytest.approx(own.sum(), rel=1e-12)
-            assert cut.drift == pytest.approx(descent._drift / C + gamma(3 + 8) * own.sum(), rel=1e-9)
+            assert cut.drift == pytest.approx(descent._drift / C + gamma(3 + 8) * own.sum(), rel=1e-9, abs=0)
         else:
             off = -beta.sum(axis=0)
             lack, weights = np.maximum(-off, 0), np.bincount(labels, problem.weight)
@@ -116,7 +116,7 @@ def test_the_cut_of_a_descent_takes_from_the_classes_with_too_much_what_others_l
             assert cut.mass == pytest.approx(cut.b, rel=1e-9)
             mass = own.sum() + lack.sum()
             drift = descent._drift / C + gamma(3 + 8) * own.sum() + gamma(60 + 3 + 8) * (mass + lack.sum())
-            assert cut.drift == pytest.approx(drift / (1 + share.max()), rel=1e-9)
+            assert cut.drift == pytest.approx(drift / (1 + share.max()), rel=1e-9, abs=0)
         w = descent.point().reshape(3, -1)
         np.testing.assert_allclose(w[:, : problem.d], descent._v[:, : problem.d])
         if bias:
