@@ -183,7 +183,7 @@ def power_sum(x: Any, share: FloatArray, power: int, shift: float) -> float:
     x = x.astype(np.float64)
     zeros: Any = 0.0
     if sp.issparse(x):
-        zeros = (x.shape[1] - np.diff(x.indptr)) * (-shift) ** power
+        zeros = (x.shape[1] - np.diff(x.indptr)) * np.float64(-shift) ** power  # as NumPy: Python's own raises OverflowError
         x.data = (x.data - shift) ** power
     else:
         x = (x - shift) ** power
