@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 # LEVELS=v3 builds one instruction-set level instead of all, for quicker turns while developing.
-BUILD := $(if $(LEVELS),-C cmake.define.MAXMARGIN_LEVELS=$(LEVELS))
+BUILD := $(if $(LEVELS),-C 'cmake.define.MAXMARGIN_LEVELS=$(LEVELS)')
 # SKLEARN=1.6.* runs the tests with that scikit-learn, which stays in the environment until SKLEARN names another (1.*: newest).
 SKLEARN ?=
 NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp')
