@@ -92,6 +92,7 @@ def test_options_of_commands_without_results() -> None:
     "predict d", "predict -b 2 d m", "info", "convert i", "convert --to xls i o", "completion fish", "cv --Cs a,1 d",
     "cv --Cs a d",
     "cv --search best d", "train --first-index 2 d", "train --data-format xls d", "train --ver d m", "", "--nothing",
+    "--vers", "train --quie d", "--version=1",
 ])  # fmt: skip
 def test_what_is_no_command_line(line, capsys) -> None:
     with pytest.raises(SystemExit) as end:
