@@ -156,7 +156,7 @@ def sized(rows: int, features: int, density: float = 1.0, classes: int = 2) -> A
 @pytest.mark.parametrize("kernel", [*engines.KERNELS, "laplacian"])
 @pytest.mark.parametrize("rows", [100_000, 100_001])
 def test_the_engine_goes_by_machine_kernel_and_rows(kind, kernel, rows) -> None:
-    args = asked(f"train -s {kind} -t {kernel} d")
+    args = SimpleNamespace(engine="auto", machine=kind, kernel=kernel)
     engine, why = engines.chosen(args, sized(rows, 10))
     if kernel == "linear" and kind in ("svc", "svr"):
         assert engine == "linear" and why.endswith("a linear kernel, so the weights are found directly")
@@ -198,7 +198,7 @@ def test_one_against_the_rest_is_said_of_several_classes(kind, classes, said) ->
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
 @pytest.mark.parametrize("format", ["maxmargin", "libsvm", "liblinear"])
 def test_an_engine_asked_for_is_checked(engine, kind, kernel, format) -> None:
-    args = asked(f"train --engine {engine} -s {kind} -t {kernel} d")
+    args = SimpleNamespace(engine=engine, machine=kind, kernel=kernel)
     able = kind in engines.MACHINES[engine]
     able &= kernel in {"linear": ("linear",), "budget": ("rbf",)}.get(engine, ("linear", "rbf", "poly"))
     able &= format in ("maxmargin", {"exact": "libsvm", "linear": "liblinear"}.get(engine, "maxmargin"))

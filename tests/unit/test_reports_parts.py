@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import maxmargin as mm
 from maxmargin.reports import page, quality, sections, svg, words
@@ -546,3 +549,14 @@ def test_the_title_and_the_file(tmp_path) -> None:
     assert order == ["What is proven", "How it got there", "How good it is on these samples", "The samples", "Parameters",
                      "How to repeat it"]  # fmt: skip
     assert '<p class="badge good">SVC: converged</p>' in html
+
+
+def test_machines_see_frames_as_they_saw_them_in_the_fit() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=["a", "b"])
+    y = (frame["a"] > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # of scikit-learn's: names are missing
+        for model in (mm.SVC().fit(frame, y), make_pipeline(StandardScaler(), mm.SVC()).fit(frame, y)):
+            html = mm.report(model, frame, y, certify=True).html
+            assert f"{100 * model.score(frame, y):.2f} %" in html
