@@ -156,6 +156,7 @@ def test_a_histogram_has_a_bar_per_bin_and_group(shift, zero) -> None:
 
 @pytest.mark.parametrize(("values", "zero"), [
     ([0.0, 1, 2], False), ([-2.0, -1, 0], False), ([-1.0, 1], True), ([0.5, 2], False),
+    ([-0.01, 1], True), ([-1, 0.01], True),
 ])  # fmt: skip
 def test_zero_is_shown_where_values_are_on_both_sides(values, zero) -> None:
     html = svg.histogram([("", np.array(values))], "l", "x")
