@@ -445,6 +445,7 @@ def test_cells_without_a_score_have_a_mark_by_their_reason() -> None:
     assert colours == {name: to_rgba(color) for name, color in names.items()}
     assert len({marks.get_paths()[0].vertices.tobytes() for marks in display.marks_.values()}) == 4  # tell them apart
     assert display.path_.get_xydata().tolist() == [[2.5, 0.5], [0.5, 1.5], [0.5, 0.5]]
+    assert not display.ax_.get_legend().get_frame_on()
     display.figure_.canvas.draw()
     legend = display.ax_.get_legend().get_window_extent()
     assert legend.y1 < display.ax_.get_window_extent().y0  # below the picture
