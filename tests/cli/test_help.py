@@ -17,8 +17,9 @@ DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
 
 @pytest.fixture
 def benchmarks(monkeypatch) -> list[list[str]]:
-    """What bench would run."""
+    """What bench would run, of this checkout, wherever the package is."""
     called: list[list[str]] = []
+    monkeypatch.setattr("maxmargin.__file__", str(Path(__file__).parents[2] / "src" / "maxmargin" / "__init__.py"))
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
     monkeypatch.setattr("benchmarks.cli.main", lambda words: called.append(words) or 0)
     return called

@@ -110,6 +110,9 @@ TESTS = {
     "data": ["unit/test_libsvm_format.py", "unit/test_data_files.py", "unit/test_data_properties.py",
              "unit/test_data_rows.py", "unit/test_data_atomic.py", "unit/test_mostly_zero.py",
              "unit/test_linear_far_from_zero.py", "unit/test_models_damage.py", "unit/test_models_native.py"],
+    "cli": ["cli"],
+    "plots": ["unit/test_plots_parts.py", "unit/test_plots.py"],
+    "reports": ["unit/test_reports_parts.py", "unit/test_reports.py"],
 }  # fmt: skip
 NATIVE_TESTS = {
     "base": ["unit/test_many_rows.py", "unit/test_threads.py", "unit/test_kernel_values.py"],

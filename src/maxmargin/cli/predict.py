@@ -105,12 +105,16 @@ def parts(args: argparse.Namespace, model: Any, console: Console) -> Iterator[tu
             found = data.describe(args.data, format="libsvm")
             options |= {"n_features": max(expected + given, found.n_features), "zero_based": given or found.zero_based}
         pieces = data.chunks(args.data, samples.ROWS, **options)
-    rows = 0
+    rows, told = 0, False
     for X, y in pieces:
+        if not X.shape[0]:
+            continue
         rows += X.shape[0]
         if given:
             X = X[:, 1:]
-        X = fitting(X, expected, text, console if rows == X.shape[0] else None)
+        beyond = text and X[:, expected:].nnz > 0
+        X = fitting(X, expected, text, None if told else console)
+        told = told or beyond
         yield X.toarray() if given else X, y
     if not rows:
         raise ValueError(f"{args.data} has no samples")
