@@ -24,7 +24,7 @@ lint: $(STAMP) sklearn
 # Two files of tests side by side, in processes of their own: WORKERS=0 runs all in one.
 WORKERS ?= 2
 unit: $(STAMP) sklearn
-	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --max-worker-restart=0 --timeout=300 --timeout-method=thread \
+	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0 --timeout=300 --timeout-method=thread \
 		-o faulthandler_timeout=290  # shows where, as a process that pytest has started cannot say it at the end
 
 # Tests of fits and predictions, each in several threads at once.
