@@ -123,7 +123,8 @@ def merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """
     one_machine = bool(old.get("read_gb_per_s") or new.get("read_gb_per_s"))
     same = ("threads", "quick", *(("hardware",) if one_machine else ()))
-    alike = all(old.get(key) == new[key] for key in same) and _packages(old) == _packages(new)
+    # A package that is there now and was not then has no record among the old ones.
+    alike = all(old.get(key) == new[key] for key in same) and _packages(old).items() <= _packages(new).items()
     touched = {record["dataset"] for record in new["records"]}
     kept = [record for record in old["records"] if record["dataset"] not in touched] if alike else []
     if old.get("hardware") != new["hardware"]:

@@ -268,6 +268,8 @@ def test_a_partial_run_keeps_other_data_sets_but_not_other_conditions():
     assert cli.merge(old, new)["records"] == [{"dataset": "a", "best": 1}, {"dataset": "b", "best": 2}]
     assert cli.merge(old | {"threads": 1}, new)["records"] == new["records"]
     assert cli.merge(old | {"versions": {"numpy": "1"}}, new)["records"] == new["records"]
+    one, more = {"versions": {"numpy": "1"}}, {"versions": {"numpy": "1", "a peer of other experiments": "2"}}
+    assert len(cli.merge(old | one, new | more)["records"]) == 2 and len(cli.merge(old | more, new | one)["records"]) == 1
 
 
 def test_a_data_set_measured_on_another_machine_is_kept_and_says_so():
