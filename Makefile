@@ -20,12 +20,13 @@ lint: $(STAMP) sklearn
 	$(PY) -m ruff check src tests benchmarks
 	$(PY) -m mypy
 
-# A test that hangs ends the run and shows where; by a thread, which sees loops inside the core as well.
+# A test that hangs ends the run, by a thread, which sees loops inside the core as well; the fault handler has shown where, as
+# a process that pytest has started does not say it at its end.
 # Two files of tests side by side, in processes of their own: WORKERS=0 runs all in one.
 WORKERS ?= 2
 unit: $(STAMP) sklearn
 	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0 --timeout=300 --timeout-method=thread \
-		-o faulthandler_timeout=290  # shows where, as a process that pytest has started cannot say it at the end
+		-o faulthandler_timeout=290
 
 # Tests of fits and predictions, each in several threads at once.
 parallel: $(STAMP)

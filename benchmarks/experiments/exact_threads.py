@@ -6,7 +6,7 @@ one thread would take it long. Models are judged in the experiment `exact`, not 
 A second table says what bounds a speed-up: the seconds of one thread in what stays on one (steps of the inner solver, the
 choice of working sets, preparation in Python); how much more two fits of one thread get done side by side, each on a core of
 its own, as that is what the cores give to programs that share nothing; the speed-up if all that is shared gained as much
-(Amdahl); and what it gained. A set whose bound is below the goal cannot reach it without a quicker inner solver.
+(Amdahl); and what it gained. Fits of a second are noisy, and so is the bound: where a speed-up is above it, neither is sure.
 """
 
 from __future__ import annotations
