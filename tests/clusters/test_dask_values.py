@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from generators import paused
 
 sys.path.insert(0, str(Path(__file__).parent))
 from partitioned import partitions
@@ -48,17 +49,6 @@ def dense(X):
     return X.toarray() if sp.issparse(X) else X
 
 
-def drain(steps):
-    """The value of a generator, and how often it paused."""
-    pauses = 0
-    while True:
-        try:
-            next(steps)
-            pauses += 1
-        except StopIteration as end:
-            return end.value, pauses
-
-
 def rbf(a, b, gamma=0.5):
     return np.exp(-gamma * np.square(dense(a)[:, None] - dense(b)[None]).sum(axis=2))
 
@@ -98,11 +88,11 @@ def test_sums_and_gram_matrices_are_those_of_the_rows(form, name):
     for count in (1, 8, 30):
         ids, others, coef = rng.permutation(30)[:count], rng.permutation(30)[:5], rng.normal(size=5)
         expected = kernel(X[data.rows[ids]], X[data.rows[others]]) @ coef
-        np.testing.assert_allclose(drain(data.sums(ids, others, coef))[0], expected, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(paused(data.sums(ids, others, coef))[0], expected, rtol=1e-6, atol=1e-9)
         there = X[data.rows[ids]]
         np.testing.assert_allclose(data.source().gram(ids), kernel(there, there), rtol=1e-9, atol=1e-12)
     calls = len(data.X.carrier.calls)
-    none, _ = drain(data.sums(np.arange(4), np.arange(0), np.empty(0)))
+    none, _ = paused(data.sums(np.arange(4), np.arange(0), np.empty(0)))
     assert none.tolist() == [0.0] * 4 and len(data.X.carrier.calls) == calls
     assert not data.at_hand and data.known_frame() is data.frame
 
@@ -118,7 +108,7 @@ def test_the_nearest_centre_is_that_of_the_rows(form, name):
         for ids in (np.array([29]), rng.permutation(30)):
             values = kernel(X[data.rows[ids]], there)
             means = np.stack([values[:, a:b].mean(axis=1) for a, b in zip(start, end)], axis=1)
-            found, _ = drain(data.source().nearest(ids, sampled, end, offset))
+            found, _ = paused(data.source().nearest(ids, sampled, end, offset))
             np.testing.assert_array_equal(found, np.argmin(offset - 2 * means, axis=1))
 
 
@@ -296,15 +286,15 @@ def test_a_linear_problem_in_partitions_is_that_of_the_rows(form, bias):
     assert not there.at_hand and there.alone and (there.n, there.d, there.size) == (whole.n, whole.d, whole.size)
     for turn in range(1, 4):
         w, here, out = rng.normal(size=whole.size), np.empty(40), np.empty(40)
-        drain(whole.outputs(w, here)), drain(there.outputs(w, out))
+        paused(whole.outputs(w, here)), paused(there.outputs(w, out))
         np.testing.assert_allclose(out, here, rtol=1e-12, atol=1e-14)
         assert there.passes == turn and there.pass_seconds > 0
         chosen = rng.permutation(40)[: (0, 1, 12, 40)[turn]]
         for some in (np.sort(chosen), chosen):
             delta, a, b = rng.normal(size=len(some)), np.ones(whole.size), np.ones(whole.size)
             kept = some.copy(), delta.copy()
-            (_, moved), _ = drain(whole.add(a, some, delta))
-            (depth, there_moved), _ = drain(there.add(b, some, delta))
+            (_, moved), _ = paused(whole.add(a, some, delta))
+            (depth, there_moved), _ = paused(there.add(b, some, delta))
             np.testing.assert_allclose(b, a, rtol=1e-12, atol=1e-12)
             np.testing.assert_array_equal(some, kept[0])
             np.testing.assert_array_equal(delta, kept[1])
@@ -314,7 +304,7 @@ def test_a_linear_problem_in_partitions_is_that_of_the_rows(form, bias):
             deep = [block_sum(there.X.blocks[b].value, some[at == b] - there.X.start[b], delta[at == b])[1] for b in blocks]
             assert depth == max(max(deep, default=0) + len(blocks), there.add_bias(np.zeros(whole.size), delta))
     asked = [function for function, _ in there.X.carrier.calls].count(block_sum)
-    drain(there.add(np.ones(whole.size), np.arange(0), np.empty(0)))
+    paused(there.add(np.ones(whole.size), np.arange(0), np.empty(0)))
     assert [function for function, _ in there.X.carrier.calls].count(block_sum) == asked
 
 
@@ -332,7 +322,7 @@ def test_blocks_of_a_linear_problem(form):
     assert norm <= extent.norm <= norm * (1 + 1e-14)
     assert none.columns.tolist() == [0.0] * 3 and none.norm == 0.0
     total = Sum(linear(form)[1])
-    drain(total.renew(np.ones(40)))
+    paused(total.renew(np.ones(40)))
     assert total.drift > 0
 
 

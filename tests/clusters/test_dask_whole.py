@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from generators import listened
 
 sys.path.insert(0, str(Path(__file__).parent))
 from partitioned import partitions
@@ -23,16 +24,6 @@ from maxmargin.problem.kernels import Kernel
 from maxmargin.runtime import Deadline, Status, drained
 
 CUTS, KERNEL = (7, 7, 40, 66), Kernel("rbf", 0.5)
-
-
-def drain(steps):
-    """The value of a generator, and what it said on the way."""
-    said = []
-    while True:
-        try:
-            said.append(next(steps))
-        except StopIteration as end:
-            return end.value, said
 
 
 class Solved:
@@ -108,7 +99,7 @@ def test_each_problem_is_solved_by_working_sets_that_grow(kind, monkeypatch):
     whole = made(monkeypatch, kind, alphas=0.3)
     whole.alphas = [np.where(np.arange(len(a)) % (len(a) // (1 + (kind != "classes"))) < 20, a, 0.0) for a in whole.alphas]
     whole.alphas = [p.qp.repaired(a) for p, a in zip(whole.problems, whole.alphas)]
-    drain(whole.begin())
+    listened(whole.begin())
     before = list(whole.solutions)
     for p, known in enumerate(before):
         certified(whole, p, known)
@@ -150,25 +141,25 @@ def test_turns_and_time_are_limited(monkeypatch):
     monkeypatch.setattr(module, "LEAST", 8)
     for most in (0, 1, 2):
         whole = made(monkeypatch, max_iter=most)
-        drain(whole.begin())
-        _, said = drain(whole.solve())
+        listened(whole.begin())
+        _, said = listened(whole.solve())
         turns = [row[0] for row in said if row is not None]
         assert turns == [0] * max(1, most) + [1] * max(1, most) and whole.solved == 2
         assert [s.status for s in whole.solutions] == [Status.MAX_ITER] * 2
         assert {task.max_iter for task in Solved.asked} == {most}
     whole = made(monkeypatch, deadline=Deadline(1e-9))
-    drain(whole.begin())
+    listened(whole.begin())
     before = list(whole.solutions)
-    _, said = drain(whole.solve())
+    _, said = listened(whole.solve())
     assert not any(said) and whole.solutions == before and whole.solved == 2 and not Solved.asked
 
 
 def test_what_is_left_after_a_turn_that_nobody_would_gain_from_is_rounding(monkeypatch):
     """Before the first turn it is not: float32 may have left something else."""
     whole = made(monkeypatch, alphas=0.3)
-    drain(whole.begin())
+    listened(whole.begin())
     monkeypatch.setattr(module, "violators", lambda qp, known, tol, most: np.arange(0))
-    _, said = drain(whole.solve())
+    _, said = listened(whole.solve())
     assert [row[0] for row in said if row is not None] == [0, 1]
     for known, task in zip(whole.solutions, Solved.asked):
         assert known.status in (Status.STALLED, Status.CONVERGED)
@@ -185,7 +176,7 @@ def test_refining_solves_each_problem_on_its_support_vectors(kind, monkeypatch):
     whole.alphas = [problem.qp.repaired(a * some) for problem, a, some in zip(whole.problems, whole.alphas, chosen)]
     whole.alphas[1][:] = 0.0  # which has none
     supports, begun = [whole.support(p) for p in range(2)], [a.copy() for a in whole.alphas]
-    drain(whole.refine())
+    listened(whole.refine())
     (task,) = Solved.asked
     assert sorted(task.samples) == supports[0].tolist() and len(whole.refined) == 1
     n = whole.problems[0].qp.n
@@ -209,7 +200,7 @@ def test_a_refinement_that_time_ends_changes_nothing(monkeypatch):
     whole = made(monkeypatch, alphas=0.5)
     begun = [a.copy() for a in whole.alphas]
     Solved.status = Status.MAX_TIME
-    drain(whole.refine())
+    listened(whole.refine())
     assert len(Solved.asked) == 1 and whole.cut_short is Status.MAX_TIME
     for now, then in zip(whole.alphas, begun):
         np.testing.assert_array_equal(now, then)
@@ -217,7 +208,7 @@ def test_a_refinement_that_time_ends_changes_nothing(monkeypatch):
 
 def test_what_stops_the_rest_is_its_status(monkeypatch):
     whole = made(monkeypatch)
-    drain(whole.begin())
+    listened(whole.begin())
     whole.solutions[0] = replace(whole.solutions[0], status=Status.CONVERGED)
     whole.stop(Status.CALLBACK)
     assert [known.status for known in whole.solutions] == [Status.CONVERGED, Status.CALLBACK]

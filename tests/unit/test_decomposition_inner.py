@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from formulated import formulated
 
 from maxmargin.decomposition import inner, inner_gpm, inner_ipm, inner_smo, qp, solve_qp
 from maxmargin.decomposition.inner import InnerResult, SubQP, inner_solver, kkt_violation, reduce, solve_tile
-from maxmargin.problem import formulations
 from maxmargin.problem.certificates import certify
 from maxmargin.problem.kernels import Kernel
 from maxmargin.runtime import Status
@@ -20,14 +20,7 @@ def built(name, n=12, seed=0):
     rng = np.random.default_rng(seed)
     X, t, weight = rng.normal(size=(n, 3)), rng.normal(size=n), rng.uniform(0.5, 2, n)
     y = np.where(np.arange(n) % 2, 1.0, -1.0)
-    made = {
-        "c_svc": lambda: formulations.c_svc(y, 3 * weight),
-        "no_intercept": lambda: formulations.c_svc(y, 3 * weight, fit_intercept=False),
-        "nu_svc": lambda: formulations.nu_svc(y, 0.4, weight),
-        "epsilon_svr": lambda: formulations.epsilon_svr(t, 0.1, 3 * weight),
-        "nu_svr": lambda: formulations.nu_svr(t, 0.4, 3.0, weight),
-        "one_class": lambda: formulations.one_class(0.3, weight),
-    }[name]()
+    made = formulated(name, y, t, weight)
     K = Kernel("rbf", gamma=0.5)(X, X)
     sample = np.arange(made.n_variables) % n
     return made, np.outer(made.sign, made.sign) * K[np.ix_(sample, sample)]

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from formulated import formulated
 
 from maxmargin.carriers import ATTEMPTS, LostError
 from maxmargin.decomposition import apart, inner_gpm, inner_ipm, many, solve_qp, together, verified
@@ -31,7 +32,7 @@ from maxmargin.kernel_values import GivenValues, KernelData
 from maxmargin.problem import formulations
 from maxmargin.problem.certificates import certify
 from maxmargin.problem.kernels import Kernel
-from maxmargin.runtime import Control, Deadline, Status
+from maxmargin.runtime import Control, Deadline, Status, drained
 
 NAMES = ("c_svc", "no_intercept", "nu_svc", "epsilon_svr", "svr_no_intercept", "nu_svr", "one_class")
 
@@ -46,15 +47,7 @@ def built(name, n=14, seed=0):
         rng.uniform(0.5, 2, n),
     )
     weight[[2, 5]] = 0.0
-    qp = {
-        "c_svc": lambda: formulations.c_svc(y, 3 * weight),
-        "no_intercept": lambda: formulations.c_svc(y, 3 * weight, fit_intercept=False),
-        "nu_svc": lambda: formulations.nu_svc(y, 0.4, weight),
-        "epsilon_svr": lambda: formulations.epsilon_svr(t, 0.1, 3 * weight),
-        "svr_no_intercept": lambda: formulations.epsilon_svr(t, 0.1, 3 * weight, fit_intercept=False),
-        "nu_svr": lambda: formulations.nu_svr(t, 0.4, 3.0, weight),
-        "one_class": lambda: formulations.one_class(0.3, weight),
-    }[name]()
+    qp = formulated(name, y, t, weight)
     return qp, X, Kernel("rbf", gamma=0.5)(X, X)
 
 
@@ -65,14 +58,6 @@ def feasible(qp, rng):
 def hessian(qp, K):
     sample = np.arange(qp.n_variables) % qp.n
     return np.outer(qp.sign, qp.sign) * K[np.ix_(sample, sample)]
-
-
-def drain(steps):
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
 
 
 # ---- what all inner solvers share
@@ -528,7 +513,7 @@ def test_f_is_that_of_beta_through_shrinking_and_back(name, native):
             assert active.sum() == state.active < 60
             out = np.concatenate([samples for samples, _ in state.left])
             np.testing.assert_array_equal(np.sort(out), np.flatnonzero(~active))
-            drain(state.unshrink())
+            drained(state.unshrink())
             np.testing.assert_allclose(state.f, K @ state.coef, atol=1e-9)
             state.part.take_back(np.inf, np.inf, -np.inf, -np.inf)
             state.left, state.active = [], 60
@@ -566,7 +551,7 @@ def test_after_a_change_of_precision_trials_begin_anew():
         return Status.STALLED
 
     solver._converge = converge
-    assert drain(solver.turns()) is Status.STALLED  # in float64 too
+    assert drained(solver.turns()) is Status.STALLED  # in float64 too
     assert seen == [(0, np.float32), (0, np.float64)]
 
 
@@ -641,7 +626,7 @@ def test_all_problems_are_solved_and_counted(working_set):
         assert certify(problem.qp, K, part.alpha).violation <= 1e-3 * 1.001
         np.testing.assert_array_equal(kept["alpha"], part.alpha)
     alone = Together(problems[:1], data.source, blocks, options, Control(max_iter=9))
-    drain(alone.turns())
+    drained(alone.turns())
     assert alone.progress().unit == "it" and alone.progress().total == 9
 
 
@@ -711,7 +696,7 @@ def test_the_core_is_asked_for_short_slices_and_no_more_workers_than_have_room(m
     assert [turn.extra["done"] for turn in solver.turns()] == [1.0, 2.0, 3.0]
     assert Told.asked == [(many.SLICE, np.inf)] * 3
     for seconds in (1e-9, 1000.0):
-        drain(Many(problems, kernel, ends, Options(), deadline=Deadline.after(seconds)).turns())
+        drained(Many(problems, kernel, ends, Options(), deadline=Deadline.after(seconds)).turns())
         assert all(0 <= slice_ <= min(many.SLICE, seconds) and left <= seconds for slice_, left in Told.asked)
 
 
@@ -748,7 +733,7 @@ def test_a_bundle_is_solved_from_what_is_sent_alone(kind):
     whole = apart.Apart(problems, data.source, blocks, options, Control(deadline=Deadline.after(100.0)), data)
     assert whole.progress().done == 0 and whole.snapshot() == [None] * 6
     here = Together(problems, data.source, blocks, replace(options, threads=1), Control())
-    drain(here.turns())
+    drained(here.turns())
     expected = here.result(Status.CONVERGED).parts
     for some in ([0], [1, 2], [3, 5], [4]):
         bundle, which = whole._bundle(some, 2)
@@ -822,7 +807,7 @@ def stood_at(scale=1.0, n=400, dtype=np.float32, C=2.0, seed=7):
     alpha = qp.repaired(C * rng.choice([0.0, 0.3, 1.0], n))
     source = KernelData(X, Kernel("linear"), np.arange(n), dtype, 1).source()
     solver = Decomposition(qp, source, Options(tol=1e-3, working_set_size=8), alpha=alpha)
-    drain(solver.state.sum_up())
+    drained(solver.state.sum_up())
     solver.state.look()
     return solver, X.astype(np.float64) @ X.T.astype(np.float64)
 
@@ -900,7 +885,7 @@ def test_whose_exact_f_does_not_matter_changes_nothing_by_it(name):
         alpha = qp.repaired(qp.upper * rng.choice([0.0, 0.0, 0.3, 1.0], qp.n_variables))
         source = KernelData(X, Kernel("rbf", gamma=0.5), np.arange(40), np.float64, 1).source()
         state = Decomposition(qp, source, Options(), alpha=alpha).state
-        drain(state.sum_up())
+        drained(state.sum_up())
         for error in (1e-3, 0.1, 0.5):
             matters = verified._matters(state, np.full(40, error))
             point = state.point()
@@ -921,7 +906,7 @@ def test_whose_exact_f_does_not_matter_changes_nothing_by_it(name):
 def test_f_is_exact_where_it_matters_after_a_second_look(scale):
     solver, K = stood_at(scale)
     state = solver.state
-    drain(verified.refine(state))
+    drained(verified.refine(state))
     m = np.sqrt(np.diag(K))
     assert state.error > 0  # some were looked at
     exact, coef = state.exact
@@ -942,13 +927,13 @@ def test_what_is_kept_has_no_zeros_below_zero(name):
     qp, X, _ = built(name)
     source = KernelData(X, Kernel("rbf", gamma=0.5), np.arange(14), np.float64, 1).source()
     solver = Decomposition(qp, source, Options(working_set_size=4))
-    drain(solver.turns())
+    drained(solver.turns())
     for alpha in (solver.snapshot()["alpha"], solver.result(Status.CONVERGED).alpha, solver.state.point().alpha):
         assert (alpha == 0).any() and not np.signbit(alpha).any()
     halves = (0, 0) if qp.n_variables > qp.n else (0, -1)
     small = Many([Problem(qp, np.arange(14), halves)], source, np.array([0, 14]), Options())
     assert not np.signbit(small.snapshot()[0]["alpha"]).any()
-    drain(small.turns())
+    drained(small.turns())
     for alpha in (small.snapshot()[0]["alpha"], small.results(Status.CONVERGED)[0][0].alpha):
         assert (alpha == 0).any() and not np.signbit(alpha).any()
 
@@ -1053,14 +1038,14 @@ def test_bundles_on_workers_have_their_rows_once_and_four_attempts(kind, deaths)
     if kind == "precomputed":
         data = KernelData(data.kernel(data.X, data.X), Kernel("precomputed"), data.rows, np.float64, 1)
     here = Together(problems, data.source, blocks, options, Control())
-    drain(here.turns())
+    drained(here.turns())
     workers, whole = Workers(deaths), apart.Apart(problems, data.source, blocks, options, Control(), data)
     if deaths >= ATTEMPTS:
         with pytest.raises(RuntimeError, match=r"4 workers died.*worker gone"):
-            drain(whole._on(workers, 2))
+            drained(whole._on(workers, 2))
         assert workers.dropped
         return
-    drain(whole._on(workers, 2))
+    drained(whole._on(workers, 2))
     assert workers.dropped == [] and whole.progress().done == 6
     if kind == "rbf" and not deaths:
         assert sorted(workers.put_away) == [5, 9, 14, 20]

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from formulated import formulated
 
 from maxmargin import SVC, SVR
 from maxmargin.decomposition import apart, many, sent, solver, together, verified
@@ -23,7 +24,7 @@ from maxmargin.kernel_values import GivenValues, KernelData
 from maxmargin.problem import formulations
 from maxmargin.problem.certificates import certify
 from maxmargin.problem.kernels import Kernel, TooLargeError
-from maxmargin.runtime import Control, Deadline, Status
+from maxmargin.runtime import Control, Deadline, Status, drained
 
 NAMES = ("c_svc", "no_intercept", "nu_svc", "epsilon_svr", "svr_no_intercept", "nu_svr", "one_class")
 
@@ -32,15 +33,7 @@ def built(name, n=60, seed=0):
     rng = np.random.default_rng(seed)
     X, t, weight = rng.normal(size=(n, 3)), rng.normal(size=n), rng.uniform(0.5, 2, n)
     y = np.where(np.arange(n) % 2, 1.0, -1.0)
-    qp = {
-        "c_svc": lambda: formulations.c_svc(y, 3 * weight),
-        "no_intercept": lambda: formulations.c_svc(y, 3 * weight, fit_intercept=False),
-        "nu_svc": lambda: formulations.nu_svc(y, 0.4, weight),
-        "epsilon_svr": lambda: formulations.epsilon_svr(t, 0.1, 3 * weight),
-        "svr_no_intercept": lambda: formulations.epsilon_svr(t, 0.1, 3 * weight, fit_intercept=False),
-        "nu_svr": lambda: formulations.nu_svr(t, 0.4, 3.0, weight),
-        "one_class": lambda: formulations.one_class(0.3, weight),
-    }[name]()
+    qp = formulated(name, y, t, weight)
     data = KernelData(X, Kernel("rbf", gamma=0.5), np.arange(n), np.float64, 1)
     return qp, data, data.kernel(X, X)
 
@@ -48,14 +41,6 @@ def built(name, n=60, seed=0):
 def other(data, dtype=np.float64, threads=1):
     """The same samples, of which values have another precision."""
     return KernelData(data.X, data.kernel, data.rows, dtype, threads)
-
-
-def drain(steps):
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
 
 
 def several(sizes=(8, 12, 10), **options):
@@ -257,7 +242,7 @@ def test_samples_that_cannot_move_are_looked_for_every_ten_turns_and_left_out_wh
 def test_two_samples_stay_however_few_can_move():
     qp, data, _ = built("c_svc", n=40)
     state = Decomposition(qp, data.source(), Options()).state
-    drain(state.sum_up())
+    drained(state.sum_up())
     part = state.part
     for kept, of, done in ((0, 40, False), (1, 40, False), (2, 40, True), (31, 40, True), (32, 40, False), (40, 40, False)):
         left = []
@@ -394,7 +379,7 @@ def test_numbers_beyond_the_precision_are_computed_in_the_wider_one_from_where_t
             return Status.STALLED
 
         run._converge = ends
-        assert drain(run.turns()) is None
+        assert drained(run.turns()) is None
         assert [dtype for dtype, _ in begun] == [np.float32, np.float64]
         np.testing.assert_array_equal(begun[1][1], begun[0][1] * (1.0 if stage == "overflow" else 0.5))
         found = run.result(Status.CONVERGED)
@@ -402,10 +387,10 @@ def test_numbers_beyond_the_precision_are_computed_in_the_wider_one_from_where_t
     wide = Decomposition(qp, data.source(), Options())
     wide._converge = lambda: (_ for _ in ()).throw(Overflow)
     with pytest.raises(TooLargeError, match="features up to"):
-        drain(wide.turns())
+        drained(wide.turns())
     full = Decomposition(qp, data.source(), Options())
     full._converge = stalled
-    assert drain(full.turns()) is Status.STALLED  # nothing wider
+    assert drained(full.turns()) is Status.STALLED  # nothing wider
 
 
 def stalled():
@@ -432,7 +417,7 @@ def test_a_run_that_reports_no_number_is_an_error(number, monkeypatch):
     for where in ("known_violation", "dual"):
         qp, data, _ = built("c_svc")
         run = Decomposition(qp, data.source(), Options())
-        drain(run.turns())
+        drained(run.turns())
         with monkeypatch.context() as patch:
             if where == "dual":
                 patch.setattr(solver.State, "dual", lambda self: number)
@@ -699,7 +684,7 @@ def test_of_all_small_problems_a_turn_says_that_it_is_of_all_and_of_one_says_not
         assert run._made > 0
     alone = Together(problems[:1], data.source, blocks, options, Control())
     assert alone.progress().total is None and alone.progress().done == 0
-    drain(alone.turns())
+    drained(alone.turns())
     assert alone.progress().done == alone._made
     none = Together(problems[:1], data.source, blocks, options, Control(max_iter=0))
     assert none.progress().total == 0
@@ -753,7 +738,7 @@ def test_a_turn_is_said_when_more_problems_are_done(carried, monkeypatch):
 def test_what_joblib_brings_is_put_where_it_belongs(monkeypatch):
     problems, data, blocks, options = several(sizes=(5, 9, 14, 20))
     here = Together(problems, data.source, blocks, options, Control())
-    drain(here.turns())
+    drained(here.turns())
     expected = here.result(Status.CONVERGED).parts
     run = apart.Apart(problems, data.source, blocks, options, Control(max_iter=50), data)
     steps = []
@@ -769,7 +754,7 @@ def test_what_joblib_brings_is_put_where_it_belongs(monkeypatch):
         yield None
 
     monkeypatch.setattr(apart, "by_joblib", backwards)
-    drain(run._by_joblib(2))
+    drained(run._by_joblib(2))
     assert sorted(run._parts) == list(range(6)) and steps[0] == 0
     for part, other in zip(run.result(Status.CONVERGED).parts, expected):
         np.testing.assert_allclose(part.alpha, other.alpha, atol=1e-2)
@@ -801,7 +786,7 @@ def test_regression_is_solved_as_one_small_problem_with_both_halves():
         if blocks == (0, 0):
             run = Together([Problem(qp, np.arange(60), blocks)], data.source, [np.arange(60)], Options(), Control())
             assert run._ids == [0]
-            drain(run.turns())
+            drained(run.turns())
             part = run.result(Status.CONVERGED).parts[0]
             assert certify(qp, K, part.alpha).violation <= 1e-3
             np.testing.assert_allclose(part.f, K @ formulations.coefficients(qp, part.alpha), atol=1e-9)
@@ -816,7 +801,7 @@ def test_given_values_are_no_small_problems():
     source = KernelData(gram, Kernel("precomputed"), data.rows, np.float64, 1)
     run = Together(problems, source.source, blocks, options, Control())
     assert run._many is None and run._ids == [] and isinstance(source.source(), GivenValues)
-    drain(run.turns())
+    drained(run.turns())
     for part, problem in zip(run.result(Status.CONVERGED).parts, problems):
         K = gram[np.ix_(problem.chosen, problem.chosen)]
         assert part.status is Status.CONVERGED and certify(problem.qp, K, part.alpha).violation <= 1e-3 * 1.001

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from generators import listened
 
 from maxmargin import _core
 from maxmargin.linear import LinearProblem, descent
@@ -13,16 +14,6 @@ from maxmargin.linear.rounding import UNIT, gamma
 from maxmargin.runtime import Status
 
 LOSSES = ["hinge", "squared_hinge"]
-
-
-def drain(steps):
-    """The value of a generator, and what it said on the way."""
-    said = []
-    while True:
-        try:
-            said.append(next(steps))
-        except StopIteration as end:
-            return end.value, said
 
 
 def made(seed=0, n=40, d=4, C=0.8, loss="hinge", bias=1.0, regression=False, scale=1.0, **options):
@@ -43,7 +34,7 @@ KINDS = [(loss, bias, regression) for loss in LOSSES for bias in (0.0, 2.0) for 
 
 def margins(problem, w):
     out = np.empty(problem.hinges)
-    drain(problem.outputs(w, out))
+    listened(problem.outputs(w, out))
     return out
 
 
@@ -84,7 +75,7 @@ def test_coordinates_begin_where_they_are_placed(loss, bias, regression):
         problem = made(loss=loss, bias=bias, regression=regression, penalised=penalised)
         alpha = problem.feasible(np.random.default_rng(1).uniform(0, 2, problem.hinges))
         dual, total = Coordinates(problem, 0), Sum(problem)
-        drain(total.renew(alpha))
+        listened(total.renew(alpha))
         dual.place(alpha, total, 0.7)
         x = np.tile(np.column_stack([problem.X, np.full(problem.n, dual.feature)])[:, : problem.size], (1 + regression, 1))
         expected = (0.8 * alpha * problem.sign) @ x
@@ -94,10 +85,10 @@ def test_coordinates_begin_where_they_are_placed(loss, bias, regression):
         assert dual.drift == pytest.approx(0.8 * total.drift + 4 * UNIT * mass, rel=1e-9, abs=0)
         assert dual.centre == (0.7 * bias if problem.free_intercept else 0.0)
         dual.v[:], dual.drift = 0.0, 1.0
-        drain(dual.renew())
+        listened(dual.renew())
         np.testing.assert_allclose(dual.v, expected, rtol=1e-9, atol=1e-12)
         fresh = Sum(problem)
-        drain(fresh.renew(dual.alpha))
+        listened(fresh.renew(dual.alpha))
         assert dual.drift == pytest.approx(fresh.drift + 4 * UNIT * mass, rel=1e-9, abs=0)
 
 
@@ -129,7 +120,7 @@ def test_an_epoch_goes_on_from_the_last_and_sets_aside_by_its_violations(monkeyp
     said = [(9, 3.0, -2.0, 0.5, 7), (8, -1.0, -2.0, 0.25, 6), (7, 3.0, 1.0, 0, 5), (6, 0.0, 0.0, 0, 4), (6, 1.0, -1.0, 0, 1)]
     dual, epochs = told(monkeypatch, *said)
     dual.epochs, dual.centre, dual.alpha[:] = 4, 0.3, 0.125
-    spread, pauses = drain(dual.descend(np.arange(10), 1e9, -1.0))
+    spread, pauses = listened(dual.descend(np.arange(10), 1e9, -1.0))
     count = descent.EPOCHS
     assert spread == 2.0 and len(epochs.asked) == count and dual.epochs == 4 + count
     assert [asked[0] for asked in epochs.asked] == [10, 9, 8, 7, *[6] * (count - 4)]
@@ -149,19 +140,19 @@ def test_an_epoch_goes_on_from_the_last_and_sets_aside_by_its_violations(monkeyp
 def test_the_range_of_violations_ends_epochs_that_reach_it(largest, smallest, spread, monkeypatch):
     for goal in (spread - 0.01, spread, spread + 0.01):
         dual, epochs = told(monkeypatch, (9, 9.0, -9.0, 0, 1), (9, largest, smallest, 0, 1))
-        assert drain(dual.descend(np.arange(10), 1e9, goal))[0] == spread
+        assert listened(dual.descend(np.arange(10), 1e9, goal))[0] == spread
         assert len(epochs.asked) == (2 if goal >= spread else descent.EPOCHS)
 
 
 def test_epochs_end_when_so_many_rows_are_read_or_none_is_left(monkeypatch):
     for reads, expected in ((1, 1), (10, 1), (11, 2), (16, 2), (16.5, 3), (19, 3), (20, 4), (22, 4), (23, 5)):
         dual, epochs = told(monkeypatch, (6, 9.0, 0, 0, 1), (3, 8.0, 0, 0, 1))
-        assert drain(dual.descend(np.arange(10), reads, 0.0))[0] == (9.0 if expected == 1 else 8.0)
+        assert listened(dual.descend(np.arange(10), reads, 0.0))[0] == (9.0 if expected == 1 else 8.0)
         assert len(epochs.asked) == expected
     dual, epochs = told(monkeypatch, (6, 9.0, 0, 0, 1), (0, 8.0, 0, 0, 1))
-    assert drain(dual.descend(np.arange(10), 1e9, 0.0))[0] == 8.0 and len(epochs.asked) == 2
+    assert listened(dual.descend(np.arange(10), 1e9, 0.0))[0] == 8.0 and len(epochs.asked) == 2
     dual, epochs = told(monkeypatch, (6, 9.0, 0, 0, 1))
-    assert drain(dual.descend(np.arange(0), 1e9, 0.0))[0] == 0.0 and not epochs.asked
+    assert listened(dual.descend(np.arange(0), 1e9, 0.0))[0] == 0.0 and not epochs.asked
 
 
 # ---- rounds
@@ -181,7 +172,7 @@ def test_rounds_go_on_with_the_rows_that_may_move(loss, bias, regression, penali
         return spread
 
     monkeypatch.setattr(Coordinates, "descend", seen)
-    end, said = drain(solver.turns())
+    end, said = listened(solver.turns())
     turns = [turn for turn in said if turn is not None]
     assert end is None and len(turns) == len(asked) >= 3 and turns[-1].violation <= 1e-7
     np.testing.assert_array_equal(asked[0][0], np.flatnonzero(problem.weight[: problem.n]))
@@ -205,16 +196,16 @@ def test_rounds_go_on_with_the_rows_that_may_move(loss, bias, regression, penali
 def test_duals_and_points_of_an_earlier_fit_are_where_rounds_begin(loss, bias, regression):
     problem = made(loss=loss, bias=bias, regression=regression)
     first = Descent(problem, 1e-8)
-    drain(first.turns())
+    listened(first.turns())
     assert Descent(problem, 1e-3).duals() is None
     again = Descent(problem, 1e-7, start=first.best.w, duals=first.duals())
-    turns = [turn for turn in drain(again.turns())[1] if turn is not None]
+    turns = [turn for turn in listened(again.turns())[1] if turn is not None]
     assert len(turns) <= 3 and turns[0].objective <= first.objective * (1 + 1e-12)
     if bias:
         steps = Descent(problem, 1e-300, start=first.best.w, duals=first.duals()).turns()
         assert next(turn for turn in steps if turn is not None).violation <= 1e-3
     proven = Descent(problem, 1e-6, start=first.best.w, known=first.result(Status.CONVERGED).cuts[0])
-    (turn,) = (turn for turn in drain(proven.turns())[1] if turn is not None)
+    (turn,) = (turn for turn in listened(proven.turns())[1] if turn is not None)
     assert turn.extra["step"] == 0.0
 
 
@@ -236,7 +227,7 @@ def test_the_objective_follows_a_bound_that_leaves_it_behind(monkeypatch):
     monkeypatch.setattr(Descent, "improve", improved)
     kinds = []
     for n, C in ((400, 0.01), (400, 1.0), (40, 100.0)):
-        drain(Descent(made(n=n, C=C, bias=0.0), 1e-5).turns())
+        listened(Descent(made(n=n, C=C, bias=0.0), 1e-5).turns())
         before = 0.0
         for lower, gap, stretched in rises:
             assert stretched == (lower - before < descent.LAGS * gap)
@@ -250,7 +241,7 @@ def test_the_objective_follows_a_bound_that_leaves_it_behind(monkeypatch):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_cutting_planes_take_over_when_patience_ends(patience, loss):
     solver = Descent(made(loss=loss, n=200, C=50.0), 1e-9, patience=patience)
-    end, said = drain(solver.turns())
+    end, said = listened(solver.turns())
     turns = [turn for turn in said if turn is not None]
     assert end is None and turns[-1].violation <= 1e-9
     assert ["epochs" in turn.extra for turn in turns] == [True] * patience + [False] * (len(turns) - patience)

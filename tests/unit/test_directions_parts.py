@@ -6,21 +6,11 @@ import numpy as np
 import pytest
 import scipy.linalg as sl
 import scipy.sparse as sp
+from generators import paused
 
 from maxmargin import _core
 from maxmargin.linear import LinearProblem, direction
 from maxmargin.linear.direction import Directions
-
-
-def drain(steps):
-    """The value of a generator, and how often it paused."""
-    pauses = 0
-    while True:
-        try:
-            next(steps)
-            pauses += 1
-        except StopIteration as end:
-            return end.value, pauses
 
 
 def made(n=200, d=12, form=np.asarray, bias=0.0, C=0.7, seed=0):
@@ -73,7 +63,7 @@ def test_a_narrow_direction_solves_its_equations(bias):
     assert not newton.wide
     newton._precise = True
     band = a_band(problem)
-    p, pauses = drain(newton.direction(grad, found_of(band, problem), 0.1, 1.0, exact=True))
+    p, pauses = paused(newton.direction(grad, found_of(band, problem), 0.1, 1.0, exact=True))
     np.testing.assert_allclose(matrix_of(problem, band, newton.penalty) @ p, -grad, rtol=1e-6, atol=1e-8)
     assert pauses == 0
 
@@ -91,7 +81,7 @@ def test_a_matrix_that_has_no_factor_is_made_precisely_and_then_with_larger_and_
     grad, band = np.array([1.0, 1.0, 1.0]), a_band(problem)
     for enough, ridges in ((0.0, []), (1e-9, [1e-10, 1e-9]), (1e-10, [1e-10]), (0.99e-7, [1e-10, 1e-9, 1e-8, 1e-7])):
         known = newton._precise
-        p, pauses = drain(newton.direction(grad, found_of(band, problem), 0.1, 1.0, exact=True))
+        p, pauses = paused(newton.direction(grad, found_of(band, problem), 0.1, 1.0, exact=True))
         np.testing.assert_allclose(p, [-1.0, -0.5, -0.25])
         again = [1e-12] * (not known and enough > 0)
         np.testing.assert_allclose([ridge for ridge, _ in asked], [1e-12, *again, *ridges], rtol=1e-9)
@@ -162,15 +152,15 @@ def test_all_of_the_band_where_exact_and_a_sample_elsewhere(monkeypatch):
             return kept(self, *given)
 
         if newton.wide:
-            drain(newton.direction(np.ones(d), found_of(band, problem), 0.3, 1.0, exact=True))
+            paused(newton.direction(np.ones(d), found_of(band, problem), 0.3, 1.0, exact=True))
             assert asked == [int(direction.SAMPLE * d)]
             del asked[:]
         monkeypatch.setattr(Directions, name, seen)
         newton._iterations = 0
-        drain(newton.direction(np.ones(problem.size), found_of(band, problem), 0.3, 1.0, exact=True))
+        paused(newton.direction(np.ones(problem.size), found_of(band, problem), 0.3, 1.0, exact=True))
         assert not asked and len(used[0][0]) == len(band[0])
         newton._iterations = 0
-        drain(newton.direction(np.ones(problem.size), found_of(band, problem), 0.3, 1.0, exact=False))
+        paused(newton.direction(np.ones(problem.size), found_of(band, problem), 0.3, 1.0, exact=False))
         assert asked == [int(direction.ROWS * d) if newton.wide else newton._affordable()] and len(used[1][0]) == 40
         monkeypatch.undo()
 
@@ -217,7 +207,7 @@ def test_wide_directions_are_conjugate_gradients_until_both_goals_are_reached(fa
     grad, band, lengths = np.random.default_rng(2).normal(size=problem.size), a_band(problem), []
     for goal in (np.inf, 10.0, 1e-2, 1e-4):
         newton = directions(problem)
-        p, pauses = drain(newton.direction(grad, found_of(band, problem), 0.3, goal, exact=True))
+        p, pauses = paused(newton.direction(grad, found_of(band, problem), 0.3, goal, exact=True))
         assert (newton._factor is not None) == factor
 
         def precondition(r, newton=newton):
@@ -244,7 +234,7 @@ def test_iterations_are_limited(vast, most, monkeypatch):
     names = ("linear_gram",)
     core = SimpleNamespace(linear_product=product, **{name: getattr(_core, name) for name in names})
     monkeypatch.setattr(direction, "_core", core)
-    drain(newton.direction(np.ones(300), found_of(band, problem), 0.3, -1.0, exact=True))
+    paused(newton.direction(np.ones(300), found_of(band, problem), 0.3, -1.0, exact=True))
     assert len(count) == newton._iterations == most
 
 
@@ -263,7 +253,7 @@ def test_a_factor_serves_until_iterations_are_many_or_the_rounding_has_fallen(mo
                                 (0.14, 3, False), (0.3, 3, False), (0.14, direction.TIRED + 1, True), (0.07, 3, False),
                                 (0.0699, 3, True)):  # fmt: skip
         newton._iterations = iterations
-        drain(newton.direction(np.ones(300), found_of(band, problem), h, 1.0, exact=True))
+        paused(newton.direction(np.ones(300), found_of(band, problem), h, 1.0, exact=True))
         count += anew
         assert len(made_for) == count
         np.testing.assert_array_equal(made_for[-1][0], band[0])

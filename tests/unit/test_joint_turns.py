@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from generators import listened
 
 from maxmargin import _core
 from maxmargin.linear import CrammerSinger, LinearProblem, certified, joint_descent, multiclass
@@ -11,16 +12,6 @@ from maxmargin.linear.joint_descent import JointDescent
 from maxmargin.linear.joint_problem import JointProblem
 from maxmargin.linear.rounding import UNIT, gamma
 from maxmargin.runtime import Status
-
-
-def drain(steps):
-    """The value of a generator, and what it said on the way."""
-    said = []
-    while True:
-        try:
-            said.append(next(steps))
-        except StopIteration as end:
-            return end.value, said
 
 
 def made(seed=0, n=60, d=4, classes=3, bias=1.0, penalised=False, C=0.6):
@@ -64,7 +55,7 @@ def test_a_turn_has_as_many_epochs_as_its_budget_pays_for(active, epochs, monkey
     expected = epochs or joint_descent.EPOCHS
     descent._beta[np.arange(60), labels] = 0.125
     mass = 0.125 * 60
-    _, said = drain(descent.descend())
+    _, said = listened(descent.descend())
     assert len(asked) == len(said) == expected and [a[-1] for a in asked] == [100 + k for k in range(expected)]
     for samples, upper, norms, feature, centre, _ in asked:
         assert len(samples) == active and not centre.any() and feature == descent._feature
@@ -80,7 +71,7 @@ def test_a_descent_without_active_samples_does_not_divide_by_them():
     one, labels = made()
     descent = JointDescent(JointProblem.of(one, labels, 3), 0)
     descent._active = np.arange(0)
-    _, said = drain(descent.descend())
+    _, said = listened(descent.descend())
     assert len(said) == joint_descent.EPOCHS and descent._mass() == 0.0
 
 
@@ -92,7 +83,7 @@ def test_the_cut_of_a_descent_takes_from_the_classes_with_too_much_what_others_l
     descent = JointDescent(problem, 0)
     x = np.column_stack([problem.X, np.full(problem.n, bias)])[:, : problem.d + (bias != 0)]
     for _ in range(4):
-        drain(descent.descend())
+        listened(descent.descend())
         beta, C = descent._beta / problem.C, problem.C
         np.testing.assert_allclose(descent._v[:, : problem.d], C * beta.T @ problem.X, atol=1e-9)
         cut, own = descent.cut(), beta[np.arange(problem.n), labels]
@@ -122,7 +113,7 @@ def test_the_cut_of_a_descent_takes_from_the_classes_with_too_much_what_others_l
         if bias:
             np.testing.assert_allclose(w[:, -1], descent._centre / bias if problem.free_intercept else descent._v[:, -1])
         scores = problem.zeros()
-        drain(problem.outputs(descent.point(), scores))
+        listened(problem.outputs(descent.point(), scores))
         descent.choose(scores)
 
 
@@ -149,7 +140,7 @@ def test_every_cut_takes_each_sample_for_the_class_that_attains_its_loss(classes
         return cut
 
     monkeypatch.setattr(CrammerSinger, "_moved", seen)
-    end, said = drain(solver.turns())
+    end, said = listened(solver.turns())
     turns = [turn for turn in said if turn is not None]
     assert end is None and turns[-1].violation <= 1e-5 and len(cuts) == len(turns)
     result = solver.result(Status.CONVERGED)
@@ -173,11 +164,11 @@ def test_a_cut_that_has_gathered_rounding_is_summed_up_anew_where_that_matters(m
         monkeypatch.setattr(CrammerSinger, "_moved", seen)
         scores = solver.best.m.copy()
         solver._drift = 1.0
-        drain(solver._cut(scores))
+        listened(solver._cut(scores))
         assert len(count) == 1 + matters and (solver._drift < 1e-6) == matters
         solver._drift = 0.0
         del count[:]
-        drain(solver._cut(scores))
+        listened(solver._cut(scores))
         assert len(count) == 1
         monkeypatch.undo()
 
@@ -207,7 +198,7 @@ def test_descent_is_left_after_three_turns_in_a_row_in_which_it_is_behind(C, mon
     kinds = []
     for n in (40, 600):
         one, labels = made(n=n, C=C)
-        drain(CrammerSinger(one, labels, 3, 1e-4).turns())
+        listened(CrammerSinger(one, labels, 3, 1e-4).turns())
     assert kinds and not kinds[0]
 
 

@@ -16,17 +16,9 @@ from maxmargin.linear.joint_problem import JointProblem
 from maxmargin.linear.one_norm import OneNorm
 from maxmargin.linear.problem import Extent, Sum
 from maxmargin.linear.rounding import SLOP, UNIT, Bounds, Cut, dot, gamma
+from maxmargin.runtime import drained
 
 KINDS = list(itertools.product(("hinge", "squared_hinge"), (0.0, 2.0), (False, True)))  # loss, bias, regression
-
-
-def drain(steps):
-    """The value of a generator."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
 
 
 def made(loss="hinge", bias=1.0, regression=False, seed=0, n=30, d=4, C=0.7, form=np.asarray, **options):
@@ -128,9 +120,9 @@ def test_a_sum_drifts_by_every_move_and_is_worn_when_a_new_one_would_be_much_nea
     drift = fresh = 0.0
     for _ in range(6):
         delta, mass = rng.normal(size=30), rng.uniform(1, 9)
-        (depth, moved) = drain(problem.add(np.zeros(problem.size), rows, delta))
+        (depth, moved) = drained(problem.add(np.zeros(problem.size), rows, delta))
         assert moved == pytest.approx(np.abs(delta).sum())
-        drain(total.move(rows, delta, mass))
+        drained(total.move(rows, delta, mass))
         drift += gamma(depth + 4) * moved + 2 * UNIT * mass
         fresh = fresh or gamma(depth + 6)
         assert total.drift == pytest.approx(drift, rel=1e-12, abs=0)
@@ -140,9 +132,9 @@ def test_a_sum_drifts_by_every_move_and_is_worn_when_a_new_one_would_be_much_nea
         assert cut.a is total.a and (cut.mass, cut.drift) == (mass, total.drift)
         assert -cut.b == pytest.approx(gamma(problem.terms + 8) * 5.0, rel=1e-12, abs=0)
     alpha = rng.uniform(0, 1, 30)
-    drain(total.renew(alpha))
+    drained(total.renew(alpha))
     other = Sum(problem)
-    drain(other.move(rows, problem.sign * alpha, float(alpha.sum())))
+    drained(other.move(rows, problem.sign * alpha, float(alpha.sum())))
     assert total.drift == pytest.approx(other.drift, rel=1e-12, abs=0) and not total.worn(float(alpha.sum()))
 
 
@@ -172,7 +164,7 @@ def test_how_far_margins_and_objectives_may_be_off(loss, bias, regression, penal
         off = gamma(problem.d + 8) * (1 + reach + free + 2 * farthest)
         assert problem.off(w) == pytest.approx(off, rel=1e-9, abs=0)
         m = np.empty(problem.hinges)
-        drain(problem.outputs(w, m))
+        drained(problem.outputs(w, m))
         risk, short = problem.risk(m), np.maximum(1 - m, 0)
         near = 1 - m > -off
         risks = off * problem.weight[near] @ (np.ones(near.sum()) if loss == "hinge" else 2 * short[near] + off)
@@ -202,9 +194,9 @@ def test_the_doubt_of_a_one_norm_point(penalised):
     solver = OneNorm(problem, 1e-6)
     solver.w = np.random.default_rng(5).normal(size=5)
     solver.best = solver.w.copy()
-    drain(solver._settle())
+    drained(solver._settle())
     m = np.empty(30)
-    drain(problem.outputs(solver.best, m))
+    drained(problem.outputs(solver.best, m))
     off, risk = problem.off(solver.best), problem.risk(m)
     norm = np.abs(solver.best if penalised else solver.best[:-1]).sum()
     expected = problem.C * (problem._risk_doubt(m, off) + gamma(38) * risk) + gamma(13) * norm

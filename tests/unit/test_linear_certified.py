@@ -13,17 +13,9 @@ from maxmargin.linear.joint_descent import JointDescent
 from maxmargin.linear.joint_problem import JointProblem
 from maxmargin.linear.problem import Sum
 from maxmargin.linear.rounding import Bounds, Cut, dot, gamma, without
-from maxmargin.runtime import Status, Turn
+from maxmargin.runtime import Status, Turn, drained
 
 LOSSES = ["hinge", "squared_hinge"]
-
-
-def drain(steps):
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
 
 
 def made(seed=0, n=30, d=4, C=0.8, bias=1.0, regression=False, **options):
@@ -41,7 +33,7 @@ def made(seed=0, n=30, d=4, C=0.8, bias=1.0, regression=False, **options):
 
 def margins(problem, w):
     out = np.empty(problem.hinges)
-    drain(problem.outputs(w, out))
+    drained(problem.outputs(w, out))
     return out
 
 
@@ -73,7 +65,7 @@ def test_the_reduced_problem_is_solved_by_the_point_returned(bias):
     last, w = 0.0, np.zeros(problem.size)
     for _ in range(60):
         found = problem.duals(alpha, margins(problem, w))
-        drain(total.renew(alpha))
+        drained(total.renew(alpha))
         bundle.add(total.cut(found.offset, found.mass, found.size))
         w = bundle.solve()
         if not rng.integers(4):
@@ -212,18 +204,18 @@ def test_the_cut_of_a_class_touches_its_risk(loss, regression):
 def test_duals_given_make_the_bound_that_they_had(loss, bias):
     problem = made(loss=loss, bias=bias)
     first = make(problem, 1e-6, "descent")
-    drain(first.turns())
+    drained(first.turns())
     duals = first.duals()
     solver = Certified(problem, 1e-3, duals=duals)
     solver.seed_cuts()
-    alpha, total = drain(solver.seed_duals())
+    alpha, total = drained(solver.seed_duals())
     np.testing.assert_allclose(alpha, duals, rtol=1e-12)
     fresh = Sum(problem)
-    drain(fresh.renew(alpha))
+    drained(fresh.renew(alpha))
     np.testing.assert_array_equal(total.a, fresh.a)
     assert solver.bundle.lower == pytest.approx(first.objective, rel=1e-3)
     assert solver.bundle.lower <= first.objective
-    none, zero = drain(Certified(problem, 1e-3).seed_duals())
+    none, zero = drained(Certified(problem, 1e-3).seed_duals())
     assert none.shape == (problem.hinges,) and not none.any() and not zero.a.any()
 
 
@@ -278,27 +270,27 @@ def test_gaps_are_relative_and_count_what_rounding_may_hide():
 def test_a_start_is_judged_and_no_worse_point_is_taken(good):
     problem = made()
     first = make(problem, 1e-6, "ocas")
-    drain(first.turns())
+    drained(first.turns())
     start = first.best.w if good else np.full(5, 50.0)
     solver = Certified(problem, 1e-3, start=start, duals=first.duals())
     known = solver.snapshot()
     assert known.w is start
     np.testing.assert_array_equal(known.duals, problem.feasible(first.duals()))
-    assert not drain(solver.judge_start())  # no cuts yet
+    assert not drained(solver.judge_start())  # no cuts yet
     if good:
         assert solver.objective == pytest.approx(first.objective, rel=1e-12) and solver.best.settled
     else:
         assert not solver.best.w.any() and solver.objective == pytest.approx(value(problem, np.zeros(5)))
     np.testing.assert_array_equal(solver.snapshot().w, solver.best.w)
     again = Certified(problem, 1e-3, known=first.bundle.kept(), start=first.best.w)
-    assert drain(again.judge_start())
-    assert not drain(Certified(problem, 1e-3).judge_start())
+    assert drained(again.judge_start())
+    assert not drained(Certified(problem, 1e-3).judge_start())
 
 
 def test_a_result_says_what_was_reached():
     problem = made(bias=0.0)
     solver = make(problem, 1e-4, "descent")
-    drain(solver.turns())
+    drained(solver.turns())
     result = solver.result(Status.CONVERGED)
     assert result.objective == pytest.approx(value(problem, result.w), rel=1e-12)
     assert result.gap == result.objective - result.lower and result.gap <= 1e-4 * result.objective
@@ -405,7 +397,7 @@ def test_coordinates_keep_their_sum_their_value_and_their_cut(loss, bias, regres
     dual.centre = 0.3 if bias else 0.0
     for _ in range(6):
         drift = dual.drift
-        drain(dual.descend(np.arange(problem.n), problem.n, 0.0))
+        drained(dual.descend(np.arange(problem.n), problem.n, 0.0))
         assert dual.drift > drift
         np.testing.assert_allclose(dual.v, dual.alpha @ x, rtol=1e-9, atol=1e-9)
         assert (dual.alpha >= 0).all() and (dual.alpha <= dual.upper).all()
@@ -414,7 +406,7 @@ def test_coordinates_keep_their_sum_their_value_and_their_cut(loss, bias, regres
         assert dual.value() == pytest.approx(linear - curve - 0.5 * dual.v @ dual.v, rel=1e-9)
         values.append(dual.value())
         cut, alpha, total = dual.cut(), dual.alpha / problem.C, Sum(problem)
-        drain(total.renew(alpha))
+        drained(total.renew(alpha))
         np.testing.assert_allclose(cut.a, total.a, rtol=1e-9, atol=1e-9)
         offset, _ = problem.offset(alpha, float(alpha.sum()), problem.curve(alpha))
         assert cut.b == pytest.approx(offset, rel=1e-9, abs=1e-9) and cut.mass == pytest.approx(alpha.sum(), rel=1e-12)
@@ -429,7 +421,7 @@ def test_coordinates_keep_their_sum_their_value_and_their_cut(loss, bias, regres
     np.testing.assert_allclose(other.v, dual.v, rtol=1e-9, atol=1e-9)
     assert other.centre == (0.7 * bias if problem.free_intercept else 0.0)
     worn = dual.drift
-    drain(dual.renew())
+    drained(dual.renew())
     np.testing.assert_allclose(dual.v, other.v, rtol=1e-9, atol=1e-9)
     assert 0 < dual.drift < worn
 
@@ -462,7 +454,7 @@ def test_joint_passes_match_numpy(bias, monkeypatch):
     for _ in range(5):
         w, v = rng.normal(size=(2, problem.size))
         s, t = problem.zeros(), problem.zeros()
-        drain(problem.outputs(w, s)), drain(problem.outputs(v, t))
+        drained(problem.outputs(w, s)), drained(problem.outputs(v, t))
         np.testing.assert_allclose(s, x @ w.reshape(4, -1).T, atol=1e-12)
         assert problem.risk(s) == pytest.approx(joint_risk(problem, w), rel=1e-12)
         mixed = 0.7 * s + 0.3 * t + (np.arange(4) != problem.labels[:, None])
@@ -471,7 +463,7 @@ def test_joint_passes_match_numpy(bias, monkeypatch):
         taken, before = rng.integers(0, 4, problem.n), rng.integers(0, 4, problem.n)
         move = np.eye(4)[taken] - np.eye(4)[before]
         a = np.ones(problem.size)
-        drain(problem.move(a, rows, before, taken))
+        drained(problem.move(a, rows, before, taken))
         np.testing.assert_allclose(a, 1 + ((move * problem.weight[:, None]).T @ x).ravel(), atol=1e-12)
     weights, sums = problem.totals()
     own = np.eye(4)[problem.labels] * problem.weight[:, None]
@@ -491,11 +483,11 @@ def test_joint_passes_match_numpy(bias, monkeypatch):
 def test_cuts_of_joint_descent_lie_below_the_risk_and_its_points_near_the_optimum(bias, penalised):
     one, problem = joint(bias=bias, penalised=penalised)
     best = CrammerSinger(one, problem.labels, 4, 1e-7)
-    drain(best.turns())
+    drained(best.turns())
     rng, descent = np.random.default_rng(4), JointDescent(problem, 0)
     for _ in range(12):
         drift = descent._drift
-        drain(descent.descend())
+        drained(descent.descend())
         assert descent._drift > drift  # rounding gathers
         cut, w = descent.cut(), descent.point()
         assert cut.b <= cut.mass * (1 + 1e-12)
@@ -506,7 +498,7 @@ def test_cuts_of_joint_descent_lie_below_the_risk_and_its_points_near_the_optimu
         for v in (w, best.best.w, *rng.normal(size=(20, problem.size)) * 3):
             assert cut.a @ v + cut.b <= joint_risk(problem, v) * (1 + 1e-9) + 1e-9
         scores = problem.zeros()
-        drain(problem.outputs(w, scores))
+        drained(problem.outputs(w, scores))
         descent.choose(scores)
         own = descent._beta[np.arange(problem.n), problem.labels]
         needed = (own > 0) | (problem.worst(scores, scores, 0.0) != problem.labels)
@@ -523,7 +515,7 @@ def test_every_step_of_an_epoch_may_round_the_whole_sum(monkeypatch):
     for bias in (0.0, 2.0):
         problem = joint(bias=bias, penalised=True)[1]
         descent = JointDescent(problem, 0)
-        drain(descent.descend())
+        drained(descent.descend())
         assert descent._mass() > 0 and descent._drift >= gamma(problem.n) * descent._mass()
 
 

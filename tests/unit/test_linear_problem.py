@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from generators import paused
 
 from maxmargin.linear import Extent, LinearProblem, choose, make
 from maxmargin.linear import problem as module
@@ -15,17 +16,6 @@ from maxmargin.linear.problem import Sum, exact_dot, intercept_of
 from maxmargin.linear.solver import WIDE
 
 LOSSES = ["hinge", "squared_hinge"]
-
-
-def drain(steps):
-    """The value of a generator, and how often it paused."""
-    pauses = 0
-    while True:
-        try:
-            next(steps)
-            pauses += 1
-        except StopIteration as end:
-            return end.value, pauses
 
 
 def classified(seed=0, n=23, d=4, form=np.asarray, **options):
@@ -70,13 +60,13 @@ def test_margins_risk_and_objective_are_those_of_the_definition(loss, bias):
     for penalised in (False, True):
         for problem in kinds(loss=loss, bias=bias, penalised=penalised):
             w, out = rng.normal(size=problem.size), np.empty(problem.hinges)
-            drain(problem.outputs(w, out))
+            paused(problem.outputs(w, out))
             np.testing.assert_allclose(out, margins(problem, w), rtol=1e-12, atol=1e-12)
             assert problem.risk(out) == pytest.approx(risk(problem, w), rel=1e-12)
             free = bias and not penalised
             length = w[:-1] @ w[:-1] if free else w @ w
             assert problem.value(w, 3.0) == pytest.approx(0.5 * length + 0.7 * 3.0, rel=1e-12)
-            drain(problem.outputs(w, out, shifted=False))
+            paused(problem.outputs(w, out, shifted=False))
             np.testing.assert_allclose(out, margins(problem, w) - margins(problem, 0 * w), atol=1e-12)
             np.testing.assert_allclose(problem.zeros(), margins(problem, 0 * w))
             at, k = problem.zeros(), 0.3
@@ -101,14 +91,14 @@ def test_long_passes_pause_between_blocks_and_nowhere_else(monkeypatch, form, ro
     monkeypatch.setattr(module, "BLOCK", rows * problem.stored // problem.n + 1)
     assert problem.rows_per_call() == rows
     blocks, w, out = -(-problem.n // rows), np.arange(5.0), np.empty(problem.n)
-    assert drain(problem.outputs(w, out))[1] == blocks - 1
+    assert paused(problem.outputs(w, out))[1] == blocks - 1
     np.testing.assert_allclose(out, margins(problem, w), atol=1e-12)
     assert problem.passes == pytest.approx(1.0) and problem.pass_seconds > 0
-    drain(problem.outputs(w, out))
+    paused(problem.outputs(w, out))
     assert problem.passes == pytest.approx(2.0)
     some, a = np.arange(1, problem.n), np.ones(problem.size)
     delta = np.linspace(-1, 2, len(some))
-    (depth, moved), pauses = drain(problem.add(a, some, delta))
+    (depth, moved), pauses = paused(problem.add(a, some, delta))
     X = problem.X.toarray() if sp.issparse(problem.X) else problem.X
     np.testing.assert_allclose(a, 1 - np.append(delta @ X[some], delta.sum()), atol=1e-12)
     assert moved == pytest.approx(np.abs(delta).sum()) and pauses == -(-len(some) // rows) - 1
@@ -189,7 +179,7 @@ def test_duals_of_margins_are_a_cut_that_touches_there(loss, bias):
         assert found.offset == pytest.approx(offset, rel=1e-9) and size >= abs(offset)
         assert found.size == pytest.approx(size, rel=1e-9)
         total = Sum(problem)
-        drain(total.renew(alpha))
+        paused(total.renew(alpha))
         cut = total.cut(offset, found.mass, size)
         assert cut.b <= offset and cut.b == pytest.approx(offset, rel=1e-9, abs=1e-9)
         assert cut.a @ w + cut.b == pytest.approx(risk(problem, w), rel=1e-9)
@@ -279,7 +269,7 @@ def test_no_margin_is_further_off_than_said(bias, penalised):
                 problem.X, problem.sign, problem.weight, 1.0, bias=bias, penalised=penalised, shift=problem.shift
             )
             w, out = rng.normal(size=problem.size) * 10.0 ** rng.uniform(-6, 6, problem.size), np.empty(problem.hinges)
-            drain(problem.outputs(w, out))
+            paused(problem.outputs(w, out))
             off, most, usual = problem.off(w), Fraction(0), 0.0
             shift = np.zeros(problem.hinges) if problem.shift is None else problem.shift
             for k in range(problem.hinges):
@@ -317,7 +307,7 @@ def test_the_objective_is_no_further_off_than_its_doubt(loss):
     rng = np.random.default_rng(8)
     for problem in kinds(loss=loss, bias=1.0):
         w, m = 30 * rng.normal(size=problem.size), np.empty(problem.hinges)
-        drain(problem.outputs(w, m))
+        paused(problem.outputs(w, m))
         value, doubt = problem.value(w, problem.risk(m)), problem.doubt(w, m, problem.risk(m))
         X, true = np.column_stack([problem.X, np.ones(problem.n)]), Fraction(0)
         shift = np.zeros(problem.hinges) if problem.shift is None else problem.shift
@@ -358,7 +348,7 @@ def test_what_overflows_is_refused_and_what_does_not_is_finite():
             except ValueError:
                 break
             alpha, total = np.ones(3), Sum(problem)
-            drain(total.renew(alpha))
+            paused(total.renew(alpha))
             assert np.isfinite(problem.inner(total.a, total.a))
         assert 60 <= power < 320
     with pytest.raises(ValueError, match="Scale the features"):

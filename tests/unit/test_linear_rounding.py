@@ -13,14 +13,7 @@ from maxmargin.linear.joint_problem import JointProblem
 from maxmargin.linear.problem import Sum, exact_dot, intercept_of
 from maxmargin.linear.rounding import Bounds, Cut, gamma
 from maxmargin.problem.certificates import CertificateError
-
-
-def drain(steps):
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
+from maxmargin.runtime import drained
 
 
 def exactly(values):
@@ -50,13 +43,13 @@ def test_a_sum_is_within_its_drift_however_often_it_moved(seed, bias):
     for _ in range(25):
         rows = np.flatnonzero(rng.random(problem.n) < 0.6)
         now = problem.weight[rows] * rng.random(len(rows))
-        drain(total.move(rows, problem.sign[rows] * (now - alpha[rows]), float(alpha.sum())))
+        drained(total.move(rows, problem.sign[rows] * (now - alpha[rows]), float(alpha.sum())))
         alpha[rows] = now
         for a, true, most in zip(total.a, true_sum(problem, alpha), largest):
             assert abs(Fraction(float(a)) - true) <= Fraction(float(total.drift)) * Fraction(float(most))
     worn = total.drift
     assert total.worn(float(alpha.sum()))
-    drain(total.renew(alpha))
+    drained(total.renew(alpha))
     assert total.drift < worn / 4 and not total.worn(float(alpha.sum()))
     for a, true, most in zip(total.a, true_sum(problem, alpha), largest):  # summed anew, not on top of the old sum
         assert abs(Fraction(float(a)) - true) <= Fraction(float(total.drift)) * Fraction(float(most))
@@ -165,7 +158,7 @@ def test_a_cut_of_joint_duals_is_within_its_drift(n, classes, bias):
     descent = JointDescent(JointProblem.of(one, labels, classes), 0)
     rows = np.column_stack([one.X, np.full(n, bias)]) if bias else one.X
     for _ in range(3):
-        drain(descent.descend())
+        drained(descent.descend())
         cut = descent.cut()
         duals = [exactly(row) for row in descent._beta]
         for own, beta in zip(labels, duals):
@@ -193,7 +186,7 @@ def random_cuts(problem, rng, count):
     for _ in range(count):
         alpha = problem.weight * (rng.random(problem.n) < rng.uniform(0.1, 0.9))
         total, mass = Sum(problem), float(alpha.sum())
-        drain(total.renew(alpha))
+        drained(total.renew(alpha))
         yield total.cut(mass, mass, mass)
 
 
@@ -290,14 +283,14 @@ def test_a_bound_above_the_objective_raises():
         solver = make(problem, 1e-3, "ocas")
         solver.bundle.lower = 1.001 * solver.objective
         with pytest.raises(CertificateError):
-            drain(solver.settle()) if stop == "settle" else solver.result(certified.Status.MAX_ITER)
+            drained(solver.settle()) if stop == "settle" else solver.result(certified.Status.MAX_ITER)
 
 
 def test_a_bound_and_an_objective_that_meet_leave_no_negative_gap():
     problem, _ = wild(9)
     solver = make(problem, 1e-3, "ocas")
     solver.bundle.lower = solver.objective * (1 + 1e-16) + 0.5 * solver.best.doubt
-    drain(solver.settle())
+    drained(solver.settle())
     assert solver.gap == 0.0
 
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from generators import listened
 
 from maxmargin.linear import LinearProblem, line_search, newton
 from maxmargin.linear.bundle import Bundle
@@ -16,16 +17,6 @@ from maxmargin.linear.problem import Sum
 from maxmargin.runtime import Status
 
 LOSSES = ["hinge", "squared_hinge"]
-
-
-def drain(steps):
-    """The value of a generator, and what it said on the way."""
-    said = []
-    while True:
-        try:
-            said.append(next(steps))
-        except StopIteration as end:
-            return end.value, said
 
 
 def made(seed=0, n=60, d=4, C=0.8, loss="hinge", bias=1.0, regression=False, **options):
@@ -49,7 +40,7 @@ def at_objective(solver, objective, lower=0.0):
 
 def margins(problem, w):
     out = np.empty(problem.hinges)
-    drain(problem.outputs(w, out))
+    listened(problem.outputs(w, out))
     return out
 
 
@@ -148,7 +139,7 @@ def test_a_sixteenth_of_the_rows_finds_a_start_where_it_is_much_cheaper(n, d, ro
     solver = Newton(problem, 1e-3, seed=5)
     monkeypatch.setattr(newton, "Newton", First)
     First.asked = None
-    _, said = drain(solver._sample())
+    _, said = listened(solver._sample())
     if rows is None:
         assert First.asked is None and solver.start is None and solver.h == newton.START
         return
@@ -166,13 +157,13 @@ def test_no_sample_is_larger_than_the_rows_that_count_and_none_has_one_class_alo
     problem = made(n=4000, d=1)
     problem.weight[100:] = 0.0
     solver = Newton(problem, 1e-3)
-    drain(solver._sample())
+    listened(solver._sample())
     assert First.asked[0].n == 100
     for label in (1.0, -1.0):
         First.asked = None
         problem.sign[:100] = label
         solver = Newton(problem, 1e-3)
-        drain(solver._sample())
+        listened(solver._sample())
         assert First.asked is None and solver.start is None
 
 
@@ -188,19 +179,19 @@ def test_promised_duals_bound_as_the_cut_that_they_are(bias, regression, lazy):
     rng, promised = np.random.default_rng(1), np.zeros(problem.hinges)
     solver, levels = Newton(problem, 1e-3), []
     first = Newton(problem, 1e-8)
-    drain(first.turns())
+    listened(first.turns())
     near = problem.feasible(first.duals())
     for spread in (0.2, 0.05, 0.05, 0.3):
         path = np.clip(near + spread * problem.weight * rng.normal(size=problem.hinges), 0.0, problem.weight)
         promised = np.where(np.abs(path - promised) > lazy * problem.weight, path, promised)
         solver.bundle = Bundle(problem)
         solver.seed_cuts()
-        drain(solver._path_cut(path, lazy))
+        listened(solver._path_cut(path, lazy))
         np.testing.assert_array_equal(solver._promised, promised)
         other = Newton(problem, 1e-3)
         other.seed_cuts()
         total = Sum(problem)
-        drain(total.renew(promised))
+        listened(total.renew(promised))
         mass = float(promised.sum())
         offset, size = problem.offset(promised, mass, 0.0)
         other.bound(total.cut(offset, mass, size))
@@ -221,7 +212,7 @@ def test_a_polish_moves_the_duals_near_the_margin_and_raises_the_bound(bias, reg
     w = rng.normal(size=problem.size) * 0.3
     alpha, total = np.zeros(problem.hinges), Sum(problem)
     found = problem.duals(alpha, margins(problem, w), h=solver.h)
-    drain(total.move(found.rows, found.delta, found.mass))
+    listened(total.move(found.rows, found.delta, found.mass))
     asked, descend = [], Coordinates.descend
 
     def seen(self, rows, reads, goal):
@@ -230,7 +221,7 @@ def test_a_polish_moves_the_duals_near_the_margin_and_raises_the_bound(bias, reg
 
     monkeypatch.setattr(Coordinates, "descend", seen)
     before = solver.bundle.lower
-    spread, _ = drain(solver._polish(alpha, total, found, w))
+    spread, _ = listened(solver._polish(alpha, total, found, w))
     (rows, reads, goal, begun, centre), dual = asked[0], solver._dual
     assert (reads, goal) == (0.25 * problem.n, 1e-3) and spread >= 0
     np.testing.assert_allclose(begun, problem.C * alpha, rtol=1e-12)
@@ -283,7 +274,7 @@ def test_turns_are_few_and_each_is_proven(loss, bias, regression, shape, monkeyp
 
     monkeypatch.setattr(line_search, "smooth", seen)
     monkeypatch.setattr(Directions, "direction", toward)
-    end, said = drain(solver.turns())
+    end, said = listened(solver.turns())
     turns = [turn for turn in said if turn is not None]
     assert end is None and turns[-1].violation <= 1e-4
     assert len(turns) <= {("hinge", 5): 11, ("hinge", 4): 8, ("hinge", 300): 23}.get((loss, d), 11 if d == 300 else 6)
@@ -309,7 +300,7 @@ def test_more_than_float64_has_is_not_waited_for(loss, regression, bias):
     """Asked for no gap at all, it ends by itself where nothing moves any more: at the optimum."""
     for seed in range(3):
         solver = Newton(made(seed, n=40, d=3, loss=loss, bias=bias, regression=regression), 1e-300)
-        end, said = drain(solver.turns())
+        end, said = listened(solver.turns())
         assert end is Status.STALLED and len(said) < 400
         assert solver.result(end).violation <= 1e-9
 
@@ -318,7 +309,7 @@ def test_more_than_float64_has_is_not_waited_for(loss, regression, bias):
 def test_cutting_planes_take_over_when_patience_ends(loss):
     for patience in (1, 4):
         solver = Newton(made(n=400, loss=loss), 1e-9, patience=patience)
-        end, said = drain(solver.turns())
+        end, said = listened(solver.turns())
         turns = [turn for turn in said if turn is not None]
         assert end is None and turns[-1].violation <= 1e-9
         assert ["rounding" in turn.extra for turn in turns] == [True] * patience + [False] * (len(turns) - patience)
@@ -329,18 +320,18 @@ def test_cutting_planes_take_over_when_patience_ends(loss):
 def test_a_good_start_is_gone_on_from_with_little_rounding_and_a_bad_one_is_not(loss, n):
     problem = made(n=n, loss=loss)
     first = Newton(problem, 1e-4)
-    drain(first.turns())
-    plain = next(turn for turn in drain(Newton(problem, 1e-4).turns())[1] if turn is not None)
+    listened(first.turns())
+    plain = next(turn for turn in listened(Newton(problem, 1e-4).turns())[1] if turn is not None)
     for given, expected in ((None, newton.WARM), (1e-3, 1e-3), (0.4, newton.WARM)):
         again = Newton(problem, 1e-4, start=first.best.w, rounding=given)
-        turns = [turn for turn in drain(again.turns())[1] if turn is not None]
+        turns = [turn for turn in listened(again.turns())[1] if turn is not None]
         assert turns[0].extra["rounding"] == (expected if loss == "hinge" else 0.0) and len(turns) <= 4
         assert turns[0].objective <= first.objective * (1 + 1e-12) and "sample" not in again.clock.seconds
     bad = Newton(problem, 1e-4, start=np.full(problem.size, 50.0))
-    turn = next(turn for turn in drain(bad.turns())[1] if turn is not None)
+    turn = next(turn for turn in listened(bad.turns())[1] if turn is not None)
     assert (turn.objective, turn.extra) == (plain.objective, plain.extra)
     proven = Newton(problem, 1e-3, start=first.best.w, known=first.result(Status.CONVERGED).cuts[0])
-    (turn,) = (turn for turn in drain(proven.turns())[1] if turn is not None)
+    (turn,) = (turn for turn in listened(proven.turns())[1] if turn is not None)
     assert turn.extra["step"] == 0.0 and turn.extra["rounding"] == proven.h and turn.violation <= 1e-3
 
 
@@ -349,7 +340,7 @@ def test_a_rough_solution_is_near_enough_to_begin_with():
     for bias in (0.0, 1.0):
         problem = made(n=400, bias=bias)
         solver = Newton(problem, 1e-9, rough=True)
-        end, said = drain(solver.turns())
+        end, said = listened(solver.turns())
         turns = [turn for turn in said if turn is not None]
         assert end is None and turns[-1].violation > 1e-9
         for turn in turns[:-1]:

@@ -9,15 +9,7 @@ from maxmargin.linear import LinearProblem, one_norm
 from maxmargin.linear.one_norm import WINDOW, Extrapolation, OneNorm, _by_feature
 from maxmargin.linear.quadratic_model import QuadraticModel, _newton_step, violations
 from maxmargin.problem.certificates import CertificateError
-from maxmargin.runtime import Status
-
-
-def drain(steps):
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
+from maxmargin.runtime import Status, drained
 
 
 def made(seed=0, n=40, d=6, C=0.5, form=np.asarray, bias=1.0, penalised=False, **options):
@@ -33,7 +25,7 @@ def made(seed=0, n=40, d=6, C=0.5, form=np.asarray, bias=1.0, penalised=False, *
 
 def at(solver, w):
     solver.w = w.copy()
-    drain(solver._fresh_margins())
+    drained(solver._fresh_margins())
 
 
 def objective(solver, x, w):
@@ -173,12 +165,12 @@ def test_a_bound_above_the_objective_raises_and_one_that_meets_it_leaves_no_gap(
     solver, _ = made()
     solver.lower = 1.001 * solver.objective
     with pytest.raises(CertificateError):
-        drain(solver._settle())
+        drained(solver._settle())
     solver, _ = made()
-    drain(solver._settle())
+    drained(solver._settle())
     assert 0 < solver.doubt <= 1e-12 * solver.objective
     solver.lower = solver.objective + 0.5 * solver.doubt
-    drain(solver._settle())
+    drained(solver._settle())
     assert solver.lower == solver.objective and 0 <= solver.relative_gap <= 1e-12
 
 
@@ -245,7 +237,7 @@ def test_steps_lower_the_objective_and_keep_the_margins_of_the_point(penalised, 
         rng = np.random.default_rng(seed)
         at(solver, rng.normal(size=d + 1) * (rng.random(d + 1) < 0.5) * 0.3)
         solver._keep(solver.w, solver.u)
-        for step in (solver._model_step, lambda grad, solver=solver: drain(solver._descend(grad))) * 3:
+        for step in (solver._model_step, lambda grad, solver=solver: drained(solver._descend(grad))) * 3:
             grad, before, patience = solver._bound(), objective(solver, x, solver.w), solver._patience
             rounds, old, epochs = solver._rounds, solver.w.copy(), solver._epochs
             said = step(grad)

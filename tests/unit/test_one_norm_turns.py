@@ -5,23 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from generators import paused
 
 from maxmargin import _core
 from maxmargin.linear import LinearProblem, one_norm, quadratic_model
 from maxmargin.linear.one_norm import OneNorm
 from maxmargin.linear.quadratic_model import QuadraticModel, violations
 from maxmargin.runtime import Status
-
-
-def drain(steps):
-    """The value of a generator, and how often it paused."""
-    pauses = 0
-    while True:
-        try:
-            next(steps)
-            pauses += 1
-        except StopIteration as end:
-            return end.value, pauses
 
 
 def made(seed=0, n=40, d=6, C=0.5, form=np.asarray, bias=1.0, penalised=False, tol=1e-6, **options):
@@ -38,7 +28,7 @@ def made(seed=0, n=40, d=6, C=0.5, form=np.asarray, bias=1.0, penalised=False, t
 
 def at(solver, w):
     solver.w = w.copy()
-    drain(solver._fresh_margins())
+    paused(solver._fresh_margins())
 
 
 def some_points(problem, seed, count):
@@ -149,7 +139,7 @@ def test_epochs_end_where_a_part_of_the_violation_is_left(seen, monkeypatch):
     said = (6, 2 * calm, 0), (5, 2 * calm, 0), (4, seen * calm, 0), (3, 0.0, 0)
     solver, epochs, grad, largest = beginning(monkeypatch, *said)
     assert calm < largest
-    follow, pauses = drain(solver._descend(grad))
+    follow, pauses = paused(solver._descend(grad))
     assert follow is False and len(epochs.asked) == pauses == solver._epochs == (3 if seen < 1 else 4)
 
 
@@ -157,7 +147,7 @@ def test_epochs_end_where_a_part_of_the_violation_is_left(seen, monkeypatch):
 def test_epochs_go_on_with_what_the_last_left_in_an_order_of_their_own(began, monkeypatch):
     solver, epochs, grad, _ = beginning(monkeypatch, (5, 9e9, 1.0), (4, 9e9, 2.0), (4, 9e9, 4.0))
     solver._epochs, solver._seed, solver._spent = began, 100, 0.5
-    assert drain(solver._descend(grad))[0] is False
+    assert paused(solver._descend(grad))[0] is False
     count = len(epochs.asked)
     assert count == one_norm.EPOCHS and solver._epochs == began + count
     assert [asked[0] for asked in epochs.asked] == [6, 5, *[4] * (count - 2)]
@@ -168,7 +158,7 @@ def test_epochs_go_on_with_what_the_last_left_in_an_order_of_their_own(began, mo
 
 def test_no_epoch_follows_one_that_leaves_no_feature(monkeypatch):
     solver, epochs, grad, _ = beginning(monkeypatch, (6, 9e9, 0), (0, 9e9, 0))
-    assert drain(solver._descend(grad))[0] is False and len(epochs.asked) == 2
+    assert paused(solver._descend(grad))[0] is False and len(epochs.asked) == 2
 
 
 @pytest.mark.parametrize("patience", [1.0, 2.0])
@@ -179,7 +169,7 @@ def test_a_model_follows_once_epochs_have_cost_its_price(patience, spent, reads,
     assert np.isfinite(price)
     solver, epochs, grad, _ = beginning(monkeypatch, (6, 9e9, reads * price))
     solver._patience, solver._spent = patience, spent * price
-    follow, _ = drain(solver._descend(grad))
+    follow, _ = paused(solver._descend(grad))
     paid = [k for k in range(1, one_norm.EPOCHS + 1) if spent + k * reads >= patience]
     expected = max(one_norm.LEAST, paid[0]) if paid else one_norm.EPOCHS
     assert len(epochs.asked) == expected and follow is bool(paid)

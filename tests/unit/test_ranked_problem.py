@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from generators import paused
 
 from maxmargin.linear import LinearProblem
 from maxmargin.linear import problem as module
@@ -14,17 +15,6 @@ from maxmargin.runtime import Threads
 
 CUTS = (0, 1, 18, 18, 40)  # of four ranks, one has a single row and one has none
 KINDS = list(itertools.product((0.0, 2.0), (False, True), (np.asarray, sp.csr_matrix)))  # bias, regression, form
-
-
-def drain(steps):
-    """The value of a generator, and how often it paused."""
-    pauses = 0
-    while True:
-        try:
-            next(steps)
-            pauses += 1
-        except StopIteration as end:
-            return end.value, pauses
 
 
 def made(bias=1.0, regression=False, form=np.asarray, seed=0, n=40, d=3, loss="hinge"):
@@ -85,10 +75,10 @@ def test_passes_pause_equally_often_on_every_rank_and_read_every_row(bias, regre
     whole, rng = made(bias, regression, form), np.random.default_rng(1)
     w = rng.normal(size=whole.size)
     margins, change = np.empty(whole.hinges), np.empty(whole.hinges)
-    drain(whole.outputs(w, margins)), drain(whole.outputs(w, change, shifted=False))
+    paused(whole.outputs(w, margins)), paused(whole.outputs(w, change, shifted=False))
     alpha = whole.feasible(rng.uniform(0, 1, whole.hinges))
     total = Sum(whole)
-    drain(total.renew(alpha))
+    paused(total.renew(alpha))
     monkeypatch.setattr(module, "BLOCK", rows * 3 + 2)
 
     def work(part, hinges, comm):
@@ -99,16 +89,16 @@ def test_passes_pause_equally_often_on_every_rank_and_read_every_row(bias, regre
             fill(w, begin, end, out, shifted)
 
         part.fill = seen
-        _, pauses = drain(part.outputs(w, out))
+        _, pauses = paused(part.outputs(w, out))
         np.testing.assert_allclose(out, margins[hinges], rtol=1e-12, atol=1e-12)
         assert part.passes == 1.0 and part.pass_seconds >= 0
         assert [begin for begin, _ in filled] == sorted(begin for begin, _ in filled)
         assert all(0 < end - begin <= part.rows_per_call() for begin, end in filled)
-        drain(part.outputs(w, out, shifted=False))
+        paused(part.outputs(w, out, shifted=False))
         np.testing.assert_allclose(out, change[hinges], rtol=1e-12, atol=1e-12)
         assert part.passes == 2.0
         some = Sum(part)
-        _, added = drain(some.renew(alpha[hinges]))
+        _, added = paused(some.renew(alpha[hinges]))
         np.testing.assert_allclose(some.a, total.a, rtol=1e-9, atol=1e-12)
         assert added == 0
         found = part.duals(np.zeros(len(hinges)), out)
@@ -139,9 +129,9 @@ def test_additions_that_a_term_goes_through_are_those_of_the_deepest_rank_and_on
         def work(part, hinges, comm, of=of, delta=delta):
             rows = np.arange(part.n) if comm.rank in of else np.arange(0)
             a = np.ones(part.size)
-            (depth, moved), pauses = drain(part.add(a, rows, delta[hinges][rows]))
+            (depth, moved), pauses = paused(part.add(a, rows, delta[hinges][rows]))
             alone = LinearProblem(part.X, part.sign, part.weight, 0.7, bias=bias, extent=part.extent)
-            (mine, _), _ = drain(alone.add(np.zeros(part.size), rows, delta[hinges][rows]))
+            (mine, _), _ = paused(alone.add(np.zeros(part.size), rows, delta[hinges][rows]))
             assert pauses == 0
             return a.tobytes(), depth, moved, mine
 
