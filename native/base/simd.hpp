@@ -69,6 +69,9 @@ inline Vec<T> splat(T x) {
 inline bool any(Simd<float>::IVec m) {
 #if defined(__AVX__) && !defined(__AVX512F__)
   return __builtin_ia32_movmskps256((Simd<float>::Vec)m) != 0;
+#elif defined(__AVX512F__) && !defined(__clang__)
+  typedef int Lanes __attribute__((vector_size(64)));
+  return __builtin_ia32_ptestmd512((Lanes)m, (Lanes)m, (unsigned short)-1) != 0;
 #else
   std::int64_t part[kVectorBytes / 8], all = 0;
   std::memcpy(part, &m, sizeof m);
@@ -76,11 +79,18 @@ inline bool any(Simd<float>::IVec m) {
   return all != 0;
 #endif
 }
+#if defined(__AVX512F__) && !defined(__clang__)
+inline bool any(Simd<double>::IVec m) {
+  typedef long long Lanes __attribute__((vector_size(64)));
+  return __builtin_ia32_ptestmq512((Lanes)m, (Lanes)m, (unsigned char)-1) != 0;
+}
+#else
 inline bool any(Simd<double>::IVec m) {
   std::int64_t all = 0;
   for (int i = 0; i < kVectorBytes / 8; ++i) all |= m[i];
   return all != 0;
 }
+#endif
 
 // Transpose L vectors of L lanes in place: at distance h, each pair of vectors swaps the off-diagonal h × h blocks.
 //   worked example, L = 2: (a0 a1), (b0 b1) → (a0 b0), (a1 b1)

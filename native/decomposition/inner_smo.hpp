@@ -34,11 +34,14 @@ struct Wishes {
   const T* score;
   const std::vector<std::vector<T>>&up, &low;  // by group: score + up is −∞ for who cannot rise, score + low is ∞ for who cannot fall
 
-  // How far a variable's score lets it move, on whichever side; −∞ if it cannot.
-  T want(index_t v) const {
-    T most = -std::numeric_limits<T>::infinity();
-    for (std::size_t g = 0; g < up.size(); ++g) most = std::max({most, score[v] + up[g][v], -(score[v] + low[g][v])});
-    return most;
+  // How far each variable's score lets it move, on whichever side; −∞ if it cannot. In whole vectors.
+  void want(index_t count, T* much) const {
+    for (index_t v = 0; v < count; v += kLanes<T>) {
+      Vec<T> most = splat(-std::numeric_limits<T>::infinity());
+      for (std::size_t g = 0; g < up.size(); ++g)
+        most = larger(larger(load(score + v) + load(&up[g][v]), -(load(score + v) + load(&low[g][v]))), most);
+      store(much + v, most);
+    }
   }
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 
+#include "base/largest.hpp"
 #include "decomposition/inner_smo.hpp"
 #include "kernel/triangle.hpp"
 
@@ -133,6 +134,7 @@ class PairRows {
     wide_ = width_ * blocks_.points().features() * index_t(sizeof(T)) > kNear;
     memory_.ensure(std::max<index_t>(1, (part_[0].count + part_[1].count) * width_));
     row_.assign(width_, nullptr);
+    missing_.assign(width_, T(0));
     diagonal_.assign(width_, T(0));
     used_ = 0;
     for (const Piece& p : part_)
@@ -145,14 +147,18 @@ class PairRows {
   const T* known(index_t v) const { return row_[v]; }  // or null
   bool member(index_t v) const { return part_of(v).at + part_of(v).count > v; }
 
-  const T* row(index_t v, const Wishes<T>& wishes) {
-    return row(v, [&](index_t u) { return wishes.want(u); });
-  }
-  // want(u): how much variable u wants to move, −∞ if it cannot.
-  template <class Want>
-  const T* row(index_t v, Want&& want) {
-    if (!row_[v]) fetch(v, want);
+  // Its row, computed if it must be, together with those of who else wants to move; `wants` finds how much each does.
+  template <class Wants>
+  const T* row(index_t v, Wants&& wants) {
+    if (!row_[v]) {
+      T* much = want_.ensure(width_);
+      wants(much);
+      fetch(v, much);
+    }
     return row_[v];
+  }
+  const T* row(index_t v, const Wishes<T>& wishes) {
+    return row(v, [&](T* much) { wishes.want(width_, much); });
   }
   // Rows of all the variables in the list.
   void fetch(const std::vector<index_t>& wanted) {
@@ -166,30 +172,20 @@ class PairRows {
   struct Piece {
     index_t block, at, count, width;
   };
-  static constexpr std::size_t kBatch = kRows;  // a register tile of the dense kernels
-  static constexpr index_t kNear = 1 << 21;     // bytes: more samples come from far away at each call, which takes more rows then
+  static constexpr index_t kBatch = kRows;   // a register tile of the dense kernels
+  static constexpr index_t kNear = 1 << 21;  // bytes: more samples come from far away at each call, which takes more rows then
 
   const Piece& part_of(index_t v) const { return part_[v >= part_[1].at && part_[1].count > 0]; }
   index_t sample(index_t v) const { return blocks_.begin(part_of(v).block) + v - part_of(v).at; }
 
   // The row of v, and those of the variables that want to move most and have none.
-  template <class Want>
-  void fetch(index_t v, Want&& want) {
+  void fetch(index_t v, const T* much) {
     // Of sparse samples most of the time goes into finding the entries that rows have in common, once for all rows of a call:
     // then more at a time the more there have been.
-    const std::size_t most = blocks_.points().sparse() ? std::max(std::size_t(kChunk<T> / 4), std::size_t(used_ / 2))
-                             : wide_ ? 4 * kBatch
-                                     : kBatch;
-    best_.clear();
-    for (index_t u = 0; u < width_; ++u) {
-      if (row_[u] || u == v) continue;
-      const T much = want(u);
-      if (much > -std::numeric_limits<T>::infinity()) best_.push_back({-much, u});
-    }
-    const std::size_t count = std::min(best_.size(), most - 1);
-    std::partial_sort(best_.begin(), best_.begin() + count, best_.end());
+    const index_t most = blocks_.points().sparse() ? std::max<index_t>(kChunk<T> / 4, used_ / 2) : wide_ ? 4 * kBatch : kBatch;
     batch_.assign(1, v);
-    for (std::size_t i = 0; i < count; ++i) batch_.push_back(best_[i].second);
+    missing_[v] = -std::numeric_limits<T>::infinity();
+    best_.find(width_, most - 1, [&](index_t u) { return load(much + u) + load(&missing_[u]); }, batch_);
     compute();
   }
 
@@ -207,7 +203,10 @@ class PairRows {
   }
 
   void compute() {
-    for (index_t v : batch_) row_[v] = memory_.data() + used_++ * width_;
+    for (index_t v : batch_) {
+      row_[v] = memory_.data() + used_++ * width_;
+      missing_[v] = -std::numeric_limits<T>::infinity();
+    }
     for (const Piece& own : part_) {
       mine_.clear();
       for (index_t v : batch_)
@@ -257,7 +256,9 @@ class PairRows {
   std::vector<T*> row_, to_;
   std::vector<T> diagonal_;
   std::vector<index_t> batch_, mine_, absent_, line_;
-  std::vector<std::pair<T, index_t>> best_;
+  std::vector<T> missing_;  // 0 for who has no row, else −∞
+  Buffer<T> want_;
+  Largest<T> best_;
   PackedRows<T> packed_;
   std::vector<TileScratch<T>> scratch_;
 };
@@ -289,9 +290,12 @@ class WindowRows {
   const T* gather(index_t v, const Wishes<T>& wishes) {
     const T* from = all_.known(at_[v]);
     if (!from) {
-      want_.assign(all_.width(), -std::numeric_limits<T>::infinity());
-      for (std::size_t u = 0; u < at_.size(); ++u) want_[at_[u]] = wishes.want(index_t(u));
-      from = all_.row(at_[v], [&](index_t u) { return want_[u]; });
+      from = all_.row(at_[v], [&](T* much) {
+        T* mine = want_.ensure(width_);
+        wishes.want(index_t(at_.size()), mine);
+        std::fill(much, much + all_.width(), -std::numeric_limits<T>::infinity());
+        for (std::size_t u = 0; u < at_.size(); ++u) much[at_[u]] = mine[u];
+      });
     }
     T* to = memory_.data() + used_++ * width_;
     for (std::size_t u = 0; u < at_.size(); ++u) to[u] = from[at_[u]];
@@ -304,7 +308,7 @@ class WindowRows {
   index_t width_ = 0, used_ = 0;
   std::vector<index_t> at_;
   std::vector<const T*> row_;
-  std::vector<T> want_;
+  Buffer<T> want_;
   Buffer<T> memory_;
 };
 
