@@ -220,4 +220,25 @@ void kernel_sum(const SampleList<T>& list, const PackedRows<T>& w, Sums<T> to, s
   for_blocks(list, w, pruning(*list.points, w), scratch, threads, one);
 }
 
+// Compiled once, by tiles.cpp, and not again in every file that calls them: most of what a compiler has to do here.
+#define MAXMARGIN_TILES_OF_KIND(T, kind, ...)                                                                              \
+  __VA_ARGS__ template void dense_tile<T, kind>(const SampleList<T>&, index_t, index_t, const PackedRows<T>&,              \
+                                                const TileScratch<T>&, T* const*);                                         \
+  __VA_ARGS__ template void sparse_tile<T, kind>(const SampleList<T>&, index_t, index_t, const PackedRows<T>&, index_t,    \
+                                                 index_t, TileScratch<T>&, T* const*);
+#define MAXMARGIN_TILES(T, ...)                                                                                            \
+  MAXMARGIN_TILES_OF_KIND(T, Kind::linear, __VA_ARGS__)                                                                    \
+  MAXMARGIN_TILES_OF_KIND(T, Kind::poly, __VA_ARGS__)                                                                      \
+  MAXMARGIN_TILES_OF_KIND(T, Kind::rbf, __VA_ARGS__)                                                                       \
+  MAXMARGIN_TILES_OF_KIND(T, Kind::sigmoid, __VA_ARGS__)                                                                   \
+  MAXMARGIN_TILES_OF_KIND(T, Kind::laplacian, __VA_ARGS__)                                                                 \
+  __VA_ARGS__ template void dense_block<T>(const SampleList<T>&, index_t, index_t, const PackedRows<T>&, bool,             \
+                                           TileScratch<T>&);                                                               \
+  __VA_ARGS__ template void kernel_rows<T>(const SampleList<T>&, const PackedRows<T>&, T* const*,                          \
+                                           std::vector<TileScratch<T>>&, int);                                             \
+  __VA_ARGS__ template void kernel_sum<T>(const SampleList<T>&, const PackedRows<T>&, Sums<T>,                             \
+                                          std::vector<TileScratch<T>>&, int);
+MAXMARGIN_TILES(float, extern)
+MAXMARGIN_TILES(double, extern)
+
 }  // namespace maxmargin

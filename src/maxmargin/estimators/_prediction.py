@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin.data.matrix import as_matrix
+from maxmargin.estimators.multiclass import pairs_of_classes
 from maxmargin.kernel_values import Samples
 from maxmargin.problem.kernels import Kernel, checked_block, weighted_sums
 from maxmargin.runtime import thread_count
@@ -149,7 +150,7 @@ class Expansion:
             return out
         if len(self.counts) <= 2:
             return np.asarray(self.sums(x, self.coef).T + intercept)
-        i, j = np.triu_indices(len(self.counts), 1)
+        i, j = pairs_of_classes(len(self.counts))
         sums = self._class_sums(x)
         return np.asarray((sums[i, j - 1] + sums[j, i]).T + intercept)
 
@@ -189,7 +190,7 @@ class Expansion:
         if classes <= 2:
             return dense(self.coef @ self.vectors)
         each = np.array([dense(self.coef[:, at] @ self.vectors[at]) for at in self._classes])
-        i, j = np.triu_indices(classes, 1)
+        i, j = pairs_of_classes(classes)
         return np.ascontiguousarray(each[i, j - 1] + each[j, i])
 
 

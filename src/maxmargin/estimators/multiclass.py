@@ -43,16 +43,24 @@ def _by_class(to_first: FloatArray, to_second: FloatArray, n_classes: int) -> Fl
 
 
 @lru_cache(maxsize=8)
+def pairs_of_classes(n_classes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first and the second class of every pair, in the order of decisions."""
+    i, j = np.triu_indices(n_classes, 1)
+    i.flags.writeable = j.flags.writeable = False  # one copy for all
+    return i, j
+
+
+@lru_cache(maxsize=8)
 def _diagonals(n_classes: int) -> list[NDArray[np.int64]]:
     """The numbers of the pairs (i, i + s), for each s from 1 on."""
     place = np.zeros((n_classes, n_classes), np.int64)
-    place[np.triu_indices(n_classes, 1)] = np.arange(n_classes * (n_classes - 1) // 2)
+    place[pairs_of_classes(n_classes)] = np.arange(n_classes * (n_classes - 1) // 2)
     return [np.ascontiguousarray(place.diagonal(s)) for s in range(1, n_classes)]
 
 
 @lru_cache(maxsize=8)
 def _vote_matrix(n_classes: int) -> tuple[FloatArray, FloatArray]:
     """(what a pair's vote for its first class changes, pairs × classes; votes if all pairs vote for their second)."""
-    i, j = np.triu_indices(n_classes, 1)
+    i, j = pairs_of_classes(n_classes)
     every = np.eye(n_classes)
     return every[i] - every[j], every[j].sum(axis=0)
