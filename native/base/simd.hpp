@@ -50,9 +50,14 @@ inline void store(T* p, Vec<T> v) {
 }
 // To memory past the caches, for what will not be read again soon: p aligned to whole vectors, a cache line's vectors one
 // after the other; streamed() before another thread may read them.
-#if defined(__AVX__) && !defined(__AVX512F__) && !defined(__clang__)
+#if defined(__AVX__) && !defined(__clang__)
+#ifdef __AVX512F__
+inline void stream(float* p, Simd<float>::Vec v) { __builtin_ia32_movntps512(p, v); }
+inline void stream(double* p, Simd<double>::Vec v) { __builtin_ia32_movntpd512(p, v); }
+#else
 inline void stream(float* p, Simd<float>::Vec v) { __builtin_ia32_movntps256(p, v); }
 inline void stream(double* p, Simd<double>::Vec v) { __builtin_ia32_movntpd256(p, v); }
+#endif
 inline void streamed() { __builtin_ia32_sfence(); }
 #else
 template <class T>

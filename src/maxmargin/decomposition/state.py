@@ -213,9 +213,12 @@ class State:
         return Point.of(self.qp, self.beta, self.f, known, self.over)
 
     def dual(self) -> float:
-        """cᵀβ − ½ βᵀKβ. By sample: regression's halves may be large where their sum, and so f, is small."""
+        """cᵀβ − ½ βᵀKβ. By sample: regression's halves may be large where their sum, and so f, is small.
+
+        Not by `@`: of many values linear algebra wakes its threads, which then keep a core from ours for a while.
+        """
         beta = self.beta
-        return self.over.of(np.vdot(self.center, beta) - 0.5 * beta.sum(axis=0) @ self.f)
+        return self.over.of(np.sum(self.center * beta) - 0.5 * np.sum(beta.sum(axis=0) * self.f))
 
     def look(self) -> FloatArray:
         """(max_up per group, min_low per group) over the active samples of all ranks; keeps the violation."""
