@@ -41,10 +41,11 @@ class SquareTile {
     }
     if (!to_.empty()) {
       newcomers_.pack(points, fresh_row_.data(), index_t(to_.size()));
-      kernel_rows(SampleList<T>{&points, row_at_.data(), count}, newcomers_, to_.data(), scratch, threads);
+      const auto then = [this](index_t begin, index_t end) { mirror(begin, end); };  // while its caches have them
+      kernel_rows(SampleList<T>{&points, row_at_.data(), count}, newcomers_, to_.data(), scratch, threads,
+                  awaited.empty() ? Then(then) : Then());
       for (T* begin : to_) std::fill(begin + count, begin + ld_, T(0));
     }
-    if (awaited.empty() && !fresh_.empty()) mirror(count, threads);
     return {memory_.data(), ld_};
   }
 
@@ -56,7 +57,8 @@ class SquareTile {
       T* to = at(place_of_[awaited[k]]);
       for (index_t i = 0; i < count; ++i) to[place_of_[i]] = from[i];
     }
-    if (!fresh_.empty()) mirror(count, threads);
+    const index_t copies = 4 * index_t(fresh_.size());  // each costs as much as some multiplications
+    for_slices(count, slice_size(count, copies, kLine), threads, [&](index_t begin, index_t end) { mirror(begin, end); });
   }
 
   index_t members() const { return index_t(place_of_.size()); }
@@ -87,6 +89,7 @@ class SquareTile {
       if (place[i] >= 0) now[p] = id[i];
     }
     fresh_.clear();
+    is_fresh_.assign(count, 0);
     index_t next = 0;
     for (index_t i = 0; i < count; ++i) {
       if (place[i] >= 0) continue;
@@ -94,6 +97,7 @@ class SquareTile {
       now[next] = id[i];
       place[i] = next;
       fresh_.push_back(next);
+      is_fresh_[next] = 1;
     }
     for (index_t i : member_) place_.drop(i);
     member_.swap(now);
@@ -102,22 +106,19 @@ class SquareTile {
 
   T* at(index_t place) { return memory_.data() + place * ld_; }
 
-  // The newcomers' rows as columns of the others, a cache line of each newcomer's row at a time.
-  void mirror(index_t count, int threads) {
-    constexpr index_t line = 64 / index_t(sizeof(T));
+  static constexpr index_t kLine = 64 / index_t(sizeof(T));
+
+  // The newcomers' rows at places [first, last) as columns of the others there, a cache line of each row at a time.
+  void mirror(index_t first, index_t last) {
     T* tile = memory_.data();
-    is_fresh_.assign(count, 0);
-    for (index_t p : fresh_) is_fresh_[p] = 1;
-    const index_t copies = 4 * index_t(fresh_.size());  // each costs as much as some multiplications
-    for_slices(count, slice_size(count, copies, line), threads, [&](index_t first, index_t last) {
-      for (index_t begin = first; begin < last; begin += line) {
-        index_t others[line], size = 0;
-        for (index_t i = begin; i < std::min(begin + line, last); ++i)
-          if (!is_fresh_[i]) others[size++] = i;
-        for (index_t f : fresh_)
-          for (index_t o = 0; o < size; ++o) tile[others[o] * ld_ + f] = tile[f * ld_ + others[o]];
-      }
-    });
+    for (index_t begin = first; begin < last; begin += kLine) {
+      index_t others[kLine], size = 0;
+      for (index_t i = begin; i < std::min(begin + kLine, last); ++i)
+        if (!is_fresh_[i]) others[size++] = i;
+      if (size == 0) continue;
+      for (index_t f : fresh_)
+        for (index_t o = 0; o < size; ++o) tile[others[o] * ld_ + f] = tile[f * ld_ + others[o]];
+    }
   }
 
   Buffer<T> memory_;

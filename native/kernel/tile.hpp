@@ -5,6 +5,7 @@
 // Every entry is accumulated feature by feature in one order, wherever it stands in whatever tile: equal pairs give
 // equal bits for one row or a batch, any number of threads, any blocking.
 #pragma once
+#include <functional>
 #include <numeric>
 
 #include "kernel/tile_dense.hpp"
@@ -120,10 +121,13 @@ void for_blocks(const SampleList<T>& list, const PackedRows<T>& w, Pruning far, 
       });
 }
 
-// Kernel rows: out[i] gets K(w_i, list) for the whole list; rows must have room for whole panels.
+using Then = std::function<void(index_t begin, index_t end)>;
+
+// Kernel rows: out[i] gets K(w_i, list) for the whole list; rows must have room for whole panels. `then` is told of each part
+// of the list that all rows have, by the thread that computed it.
 template <class T>
 void kernel_rows(const SampleList<T>& list, const PackedRows<T>& w, T* const* out, std::vector<TileScratch<T>>& scratch,
-                 int threads) {
+                 int threads, const Then& then = {}) {
   const auto one = [&](TileScratch<T>& mine, Pruning& far, index_t begin, index_t end) {
     T* to[kPass];
     for (index_t first = 0; first < w.count(); first += kPass) {
@@ -138,6 +142,7 @@ void kernel_rows(const SampleList<T>& list, const PackedRows<T>& w, T* const* ou
         return to;
       });
     }
+    if (then) then(begin, end);
   };
   for_blocks(list, w, pruning(*list.points, w), scratch, threads, one);
 }
@@ -235,7 +240,7 @@ void kernel_sum(const SampleList<T>& list, const PackedRows<T>& w, Sums<T> to, s
   __VA_ARGS__ template void dense_block<T>(const SampleList<T>&, index_t, index_t, const PackedRows<T>&, bool,             \
                                            TileScratch<T>&);                                                               \
   __VA_ARGS__ template void kernel_rows<T>(const SampleList<T>&, const PackedRows<T>&, T* const*,                          \
-                                           std::vector<TileScratch<T>>&, int);                                             \
+                                           std::vector<TileScratch<T>>&, int, const Then&);                                \
   __VA_ARGS__ template void kernel_sum<T>(const SampleList<T>&, const PackedRows<T>&, Sums<T>,                             \
                                           std::vector<TileScratch<T>>&, int);
 MAXMARGIN_TILES(float, extern)
