@@ -105,16 +105,38 @@ class InnerSmo {
     low_[set][v] = beta_[v] > lo_[v] ? T(0) : inf;
   }
 
-  static Best reduce(Vec<T> best, IVec<T> at) {
-    Best b{best[0], index_t(at[0])};
-    for (int l = 1; l < L; ++l)
-      if (best[l] > b.value || (best[l] == b.value && at[l] < b.at)) b = {best[l], index_t(at[l])};
-    return b;
+  // The largest value of each lane, and its variable.
+  struct Lanes {
+    Vec<T> value;
+    IVec<T> at;
+    template <class Mask>
+    void keep(Mask better, Vec<T> other, IVec<T> lane) {
+      value = better ? other : value;
+      at = better ? lane : at;
+    }
+  };
+  static Lanes none(T value, index_t at) { return {splat(value), splat_index(at)}; }
+  static Best reduce(const Lanes& a, const Lanes& b) {
+    Best best{a.value[0], index_t(a.at[0])};
+    for (const Lanes* of : {&a, &b})
+      for (int l = 0; l < L; ++l) {
+        const Best other{of->value[l], index_t(of->at[l])};
+        if (other.value > best.value || (other.value == best.value && other.at < best.at)) best = other;
+      }
+    return best;
   }
-  static IVec<T> lane_numbers() {
-    IVec<T> v{};
-    for (int l = 0; l < L; ++l) v[l] = l;
-    return v;
+  // look(v, half, numbers of the variables) for all vectors of variables, half 0 and 1 in turn: a comparison with the best so
+  // far waits for the last one with it, so each half has its own.
+  template <class Look>
+  void for_vectors(Look&& look) const {
+    IVec<T> lane{};
+    for (int l = 0; l < L; ++l) lane[l] = l;
+    index_t v = 0;
+    for (; v + 2 * L <= width_; v += 2 * L, lane += 2 * L) {
+      look(v, 0, lane);
+      look(v + L, 1, lane + L);
+    }
+    if (v < width_) look(v, 0, lane);
   }
   static T smallest(Vec<T> v) {
     T m = v[0];
@@ -170,30 +192,30 @@ class InnerSmo {
   template <int sets>
   Extremes<sets> moved(T t, const T* ki, const T* kj) {
     const T *up[sets], *low[sets];
-    Vec<T> best[sets], least[sets];
-    IVec<T> at[sets], lane = lane_numbers();
+    Lanes best[2][sets];
+    Vec<T> least[2][sets];
     for (int g = 0; g < sets; ++g) {
       up[g] = up_[g].data();
       low[g] = low_[g].data();
-      best[g] = splat(-inf);
-      least[g] = splat(inf);
-      at[g] = IVec<T>{};
+      best[0][g] = best[1][g] = none(-inf, 0);
+      least[0][g] = least[1][g] = splat(inf);
     }
     const Vec<T> tt = splat(t);
-    for (index_t v = 0; v < width_; v += L, lane += L) {
+    for_vectors([&](index_t v, int half, IVec<T> lane) {
       const Vec<T> s = load(&score_[v]) - tt * (load(ki + v) - load(kj + v));
       store(&score_[v], s);
 #pragma GCC unroll 2
       for (int g = 0; g < sets; ++g) {
         const Vec<T> rise = s + load(up[g] + v), fall = s + load(low[g] + v);
-        const auto better = rise > best[g];
-        best[g] = better ? rise : best[g];
-        at[g] = better ? lane : at[g];
-        least[g] = fall < least[g] ? fall : least[g];
+        best[half][g].keep(rise > best[half][g].value, rise, lane);
+        least[half][g] = fall < least[half][g] ? fall : least[half][g];
       }
-    }
+    });
     Extremes<sets> e;
-    for (int g = 0; g < sets; ++g) e.top[g] = reduce(best[g], at[g]), e.bottom[g] = smallest(least[g]);
+    for (int g = 0; g < sets; ++g) {
+      e.top[g] = reduce(best[0][g], best[1][g]);
+      e.bottom[g] = std::min(smallest(least[0][g]), smallest(least[1][g]));
+    }
     return e;
   }
 
@@ -201,19 +223,16 @@ class InnerSmo {
   index_t partner(index_t i, const T* ki, int set) const {
     const T* low = low_[set].data();
     const Vec<T> top = splat(score_[i]), kii = splat(diagonal_[i]), own = splat(T(0.5) * floor_[i]);
-    Vec<T> best = splat(-inf);
-    IVec<T> at = splat_index(-1), lane = lane_numbers();
-    for (index_t v = 0; v < width_; v += L, lane += L) {
+    Lanes best[2] = {none(-inf, -1), none(-inf, -1)};
+    for_vectors([&](index_t v, int half, IVec<T> lane) {
       const Vec<T> difference = top - (load(&score_[v]) + load(low + v));
       const Vec<T> raw = (kii - load(ki + v)) + (load(&diagonal_[v]) - load(ki + v));
       const Vec<T> least = own + T(0.5) * load(&floor_[v]);
       const Vec<T> curvature = raw > least ? raw : least;
       const Vec<T> gain = difference * difference / curvature;
-      const auto better = (difference > Vec<T>{}) & (gain > best);
-      best = better ? gain : best;
-      at = better ? lane : at;
-    }
-    return reduce(best, at).at;
+      best[half].keep((difference > Vec<T>{}) & (gain > best[half].value), gain, lane);
+    });
+    return reduce(best[0], best[1]).at;
   }
 
   SmoReport run_free(double tol, index_t max_steps) {
@@ -224,27 +243,25 @@ class InnerSmo {
     Move last{};
     for (index_t step = 0;; ++step) {
       // Move the scores by the last step; in the same pass find the largest gain and the largest violation.
-      Vec<T> best{}, worst{};
-      IVec<T> at{}, lane = lane_numbers();
+      Lanes best[2] = {none(0, 0), none(0, 0)};
+      Vec<T> worst[2]{};
       const Vec<T> ti = splat(T(last.i)), tj = splat(T(last.j));
-      for (index_t v = 0; v < width_; v += L, lane += L) {
+      for_vectors([&](index_t v, int half, IVec<T> lane) {
         const Vec<T> s = load(&score_[v]) - ti * load(ki + v) - tj * load(kj + v);
         store(&score_[v], s);
         const Vec<T> move = gain_of(s, load(up + v), load(low + v));
         const Vec<T> gain = move * move * load(&inverse[v]);
-        const auto better = gain > best;
-        best = better ? gain : best;
-        at = better ? lane : at;
-        worst = larger(move, worst);
-      }
-      const double violation = -double(smallest(-worst));
+        best[half].keep(gain > best[half].value, gain, lane);
+        worst[half] = larger(move, worst[half]);
+      });
+      const double violation = -double(smallest(-larger(worst[0], worst[1])));
       if (!(violation > tol) || step >= max_steps) return {step, violation};
       if (due() && move_free()) {
         last = {};
         ki = kj = score_.data();
         continue;
       }
-      const index_t i = reduce(best, at).at;
+      const index_t i = reduce(best[0], best[1]).at;
       ki = row(i);
       const index_t j = companion(i, ki);
       kj = row(j);
@@ -284,18 +301,15 @@ class InnerSmo {
     const Vec<T> t = splat(T(own)), shared = splat(T(free ? 1 / a : 0));
     up_[0][i] = -inf;
     low_[0][i] = inf;
-    Vec<T> best{};
-    IVec<T> at = splat_index(i), lane = lane_numbers();
-    for (index_t v = 0; v < width_; v += L, lane += L) {
+    Lanes best[2] = {none(0, i), none(0, i)};
+    for_vectors([&](index_t v, int half, IVec<T> lane) {
       const Vec<T> kv = load(k + v);
       const Vec<T> move = gain_of(load(&score_[v]) - t * kv, load(&up_[0][v]), load(&low_[0][v]));
       const Vec<T> gain = move * move / larger(load(&diagonal_[v]) - kv * kv * shared, load(&floor_[v]));
-      const auto better = gain > best;
-      best = better ? gain : best;
-      at = better ? lane : at;
-    }
+      best[half].keep(gain > best[half].value, gain, lane);
+    });
     flag(i);
-    return reduce(best, at).at;
+    return reduce(best[0], best[1]).at;
   }
   static IVec<T> splat_index(index_t i) { return typename Simd<T>::Int(i) - IVec<T>{}; }
 
