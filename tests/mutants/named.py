@@ -36,8 +36,8 @@ NAMED: list[tuple[str, str, str, str]] = [
     # kernel values and sums that are not what they seem
     ("decomposition", "decomposition/verified.py", "size = state.over.of(np.abs(state.coef)",
      "size = state.over.of(np.abs(state.beta).sum(axis=0)"),
-    ("decomposition", "decomposition/state.py", "0.5 * beta.sum(axis=0) @ self.f)",
-     "0.5 * beta.sum(axis=0) @ self.f * (1 + 1e-9))"),
+    ("decomposition", "decomposition/state.py", "0.5 * np.sum(beta.sum(axis=0) * self.f))",
+     "0.5 * np.sum(beta.sum(axis=0) * self.f) * (1 + 1e-9))"),
     ("problem", "problem/certificates.py", "np.minimum(upper, alpha.max(initial=0.0))", "upper"),
 ]  # fmt: skip
 
