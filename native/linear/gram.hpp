@@ -125,7 +125,7 @@ void weighted_gram(const Matrix& matrix, const index_t* rows, const double* weig
           std::vector<P> panel(kDepth * blocks * block);
           for (index_t first = 0; first < count; first += kDepth) {
             const index_t now = std::min(kDepth, count - first);
-            std::memset(panel.data(), 0, sizeof(P) * panel.size());
+            std::fill(panel.begin(), panel.end(), P(0));
             for (index_t k = 0; k < now; ++k)
               spread(x, rows[first + k], std::sqrt(weight[first + k]), bias, panel.data() + k * block);
             for (index_t begin = 0; begin < size; begin += 2 * block)
