@@ -2,6 +2,7 @@
 //
 // Conventions: Vec<T> is unaligned-safe when loaded through load(); a comparison gives IVec<T> lanes of 0 or -1.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -230,6 +231,17 @@ template <int count>
 inline void exp_all(Simd<double>::Vec* x) {
 #pragma GCC unroll 8
   for (int i = 0; i < count; ++i) x[i] = exp(x[i]);
+}
+
+// a * b + sum, rounded as in loops over vectors: once where the level has fma, else twice. Of a plain scalar sum the
+// compiler may vectorise the products alone, and round differently.
+template <class T>
+inline T multiply_add(T a, T b, T sum) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  return std::fma(a, b, sum);
+#else
+  return a * b + sum;
+#endif
 }
 
 }  // namespace maxmargin

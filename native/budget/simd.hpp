@@ -3,7 +3,6 @@
 // A vec<Real> is as wide as the instruction set this file is compiled for. A panel (budget/panels.hpp) is kPanelLanes
 // support vectors wide: a whole number of vectors on every level, so the layout does not depend on the level.
 #pragma once
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -40,16 +39,5 @@ class Aligned {
   };
   std::vector<Line> lines_;
 };
-
-// a * b + sum, rounded as in loops over vectors: once where the level has fma, else twice. Of a plain scalar sum the
-// compiler may vectorise the products alone, and round differently.
-template <class Real>
-inline Real multiply_add(Real a, Real b, Real sum) {
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-  return std::fma(a, b, sum);
-#else
-  return a * b + sum;
-#endif
-}
 
 }  // namespace maxmargin::budget

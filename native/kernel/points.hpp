@@ -170,7 +170,7 @@ class Points {
       for_slices(n, slice_size(n, 2 * per_row()), threads, [&](index_t begin, index_t end) {
         for (index_t i = begin; i < end; ++i) {
           T sum = 0;
-          entries(i, [&](index_t, T x) { sum += x * x; });
+          entries(i, [&](index_t, T x) { sum = multiply_add(x, x, sum); });  // as tiles do: K = 1 for equal rows
           norm_[i] = T(0.5) * sum;
         }
       });
