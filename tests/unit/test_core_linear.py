@@ -194,6 +194,29 @@ def test_rises_of_the_derivative_by_bucket(n: int, threads: int) -> None:
 
 
 @threads_of
+@pytest.mark.parametrize("seed", range(10))
+def test_searches_with_little_or_no_curvature_end_at_a_minimum(seed: int, threads: int) -> None:
+    """Also where the line begins all but flat, falling or rising: no hinge is better, nor what lies close by."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 40))
+    m, q, c = rng.normal(size=n), rng.normal(size=n), rng.uniform(0.1, 2, n)
+    if seed % 2:
+        m, q = np.round(2 * m) / 2, np.round(q)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at = (1 - m) / q
+    hinges = at[np.isfinite(at) & (at > 0)]
+    for quad in (0.0, 1e-6, 1e-3, 1.0):
+        for more in (-0.9, -1e-3, 0.0, 1e-3, 0.5, 0.99, 1.0, 2.0):
+            lin = _core.hinge_slope(m, q, c, 1) + more  # the line begins with this slope
+            if quad == 0 and lin <= 0:  # it may fall for ever
+                continue
+            value = lambda k, quad=quad, lin=lin: 0.5 * quad * k * k + lin * k + c @ np.maximum(0, 1 - m - k * q)  # noqa: E731
+            k = _core.hinge_search(m, q, c, quad, lin, threads)
+            best = min(value(p) for p in [0.0, *hinges, k * 1.001, k * 0.999])
+            assert k >= 0 and value(k) <= best + 1e-12 * (1 + abs(best))
+
+
+@threads_of
 @pytest.mark.parametrize("lazy", [0.0, 0.1])
 @pytest.mark.parametrize("mix", [0.0, 0.25, 1.0])
 @pytest.mark.parametrize(("loss", "h"), [("hinge", 0.0), ("hinge", 0.05), ("squared_hinge", 0.0)])
