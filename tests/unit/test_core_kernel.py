@@ -449,3 +449,41 @@ def test_a_tile_of_rows_from_elsewhere_is_the_same(form: str, dtype: Any) -> Non
             np.testing.assert_array_equal(tile[np.ix_(place, place)], block(points, points, ids, ids, dtype))
             np.testing.assert_array_equal(tile[np.ix_(place[later], place)], wanted)
         last = ids
+
+
+@kinds
+@forms
+@pytest.mark.parametrize("sizes", [(1, 2, 95), (96, 97, 1), (31, 193, 130), (16, 17, 15, 33, 5)])
+def test_small_problems_end_at_an_optimum_whoever_computes_their_rows(sizes: tuple[int, ...], form: str, dtype: Any) -> None:
+    """Every pair of blocks: all values beforehand or rows as they are asked for, one thread or three, have the same bits."""
+    n, end = sum(sizes), np.cumsum([0, *sizes])
+    X = samples(n, 7, n, density=0.8)
+    X[1::2] += 0.3
+    points, rows = points_of(X, "rbf", dtype, form, gamma=2.0), np.random.default_rng(n).permutation(n)
+    K = exact(X[rows], X[rows], "rbf", gamma=2.0)
+    first, second = np.triu_indices(len(sizes), 1)
+    members = [np.r_[end[a] : end[a + 1], end[b] : end[b + 1]] for a, b in zip(first, second)]
+    sign = np.concatenate([np.repeat([1.0, -1.0], [sizes[a], sizes[b]]) for a, b in zip(first, second)])
+    offset, count = np.cumsum([0, *map(len, members)]), int(sum(map(len, members)))
+    Many: Any = _core.Many32 if dtype == np.float32 else _core.Many64
+    found = []
+    for whole, cache, threads in ((True, 1 << 26, 1), (False, 1 << 26, 1), (False, 0, 3), (True, 1 << 26, 3)):
+        many = Many(points, rows, end, first, second, offset, sign, sign, np.full(count, 2.0), np.zeros(count),
+                    np.zeros(count, np.int8), 1, 1e-3, 10_000, 10_000_000, True, cache, whole, threads)  # fmt: skip
+        assert many.whole == whole
+        while many.run(1.0, 1e9) < len(members):
+            pass
+        found.append((many.beta, many.f))
+        said = many.judged(np.zeros((len(members), 1)), np.ones(n)).reshape(len(members), -1)
+        assert (said[:, 0] == 2).all() and (said[:, 3] <= [len(m) for m in members]).all()
+    for beta, f in found[1:]:
+        np.testing.assert_array_equal(beta, found[0][0])
+        np.testing.assert_array_equal(f, found[0][1])
+    for k, mine in enumerate(members):
+        here = slice(offset[k], offset[k + 1])
+        beta, y = found[0][0][here], sign[here]
+        f = K[np.ix_(mine, mine)] @ beta
+        np.testing.assert_allclose(found[0][1][here], f, rtol=0, atol=1e-3 if dtype == np.float32 else 1e-10)
+        assert abs(beta.sum()) <= 1e-9 and (y * beta >= 0).all() and (y * beta <= 2).all()
+        score = y - f
+        assert score[beta < np.maximum(2 * y, 0)].max() - score[beta > np.minimum(2 * y, 0)].min() <= 2e-3
