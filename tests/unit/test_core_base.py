@@ -61,7 +61,7 @@ def test_rows_are_found_until_newer_ones_need_their_place(threads: int, share: f
     first = (total - n) // 2
     mine = np.arange(first, first + n)
     K = np.exp(-0.3 * np.square(X[mine][:, None] - X[None]).sum(axis=2))
-    part = part_of(points, mine, dtype, 11 * (n + 32) * np.dtype(dtype).itemsize, threads, first, total)
+    part = part_of(points, mine, dtype, 11 * (n + 8) * np.dtype(dtype).itemsize, threads, first, total)
     slots, stamp, sums = part.cache_slots, dict[int, int](), np.zeros(n)
     assert 2 <= slots < 40
     for turn in range(60):
