@@ -115,8 +115,9 @@ TESTS = {
     "reports": ["unit/test_reports_parts.py", "unit/test_reports.py"],
 }  # fmt: skip
 NATIVE_TESTS = {
-    "base": ["unit/test_many_rows.py", "unit/test_threads.py", "unit/test_core_kernel.py", "unit/test_kernel_values.py",
-             "unit/test_core_isa.py", "unit/test_together.py", "unit/test_budget_rules.py", "unit/test_libsvm_format.py"],
+    "base": ["unit/test_core_base.py", "unit/test_core_kernel.py", "unit/test_many_rows.py", "unit/test_kernel_values.py",
+             "unit/test_core_linear.py", "unit/test_together.py", "unit/test_budget_rules.py", "unit/test_libsvm_format.py",
+             "unit/test_threads.py", "unit/test_core_isa.py"],
     "kernel": ["unit/test_core_kernel.py", "unit/test_kernel_values.py", "unit/test_far_pairs.py",
                "unit/test_mostly_zero.py", "unit/test_kept_rows.py", "unit/test_single_rows.py", "unit/test_wide_rows.py",
                "unit/test_together.py", "unit/test_coarse_values.py", "property/test_one_row_or_batch.py",
