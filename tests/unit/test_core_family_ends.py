@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -146,17 +147,31 @@ def test_any_point_is_judged_as_numpy_judges_it(groups: int, seed: int) -> None:
 
 
 def test_sums_in_which_nearly_everything_cancels() -> None:
-    """What a group's sum misses its target by, and the dual, to their own rounding and not to that of the largest term."""
+    """What a group's sum misses its target by, and the dual, to their own rounding in any order of the terms."""
     large, n = 2.0**55, 5
     gram, _ = gram_of(np.zeros((n, n)), 1.0)
-    beta = np.array([large, 1.0, 3.0, -large, 0.5])
-    center = np.array([1.0, 2.0, 1.0, 1.0, 8.0])
-    one = One((0, n, n, n), center, beta - 1.0, beta.copy(), [4.5], beta)
-    found = solved(gram, [one], tol=ANY)
-    np.testing.assert_array_equal(found.beta[0], beta)
-    dual = math.fsum(center * beta)
-    assert found.judged[0][0] == dual == 9.0
-    assert found.judged[0][6] == 0.0 == abs(math.fsum([*beta, -4.5]))
+    for order in permutations(range(n)):
+        some = list(order)
+        beta = np.array([large, 1.0, 3.0, -large, 0.5])[some]
+        center = np.array([1.0, 2.0, 1.0, 1.0, 8.0])[some]
+        one = One((0, n, n, n), center, beta - 1.0, beta.copy(), [4.5], beta)
+        found = solved(gram, [one], tol=ANY)
+        np.testing.assert_array_equal(found.beta[0], beta)
+        assert found.judged[0][0] == math.fsum(center * beta) == 9.0
+        assert found.judged[0][6] == 0.0
+
+
+def test_asked_for_what_rounding_does_not_allow_a_problem_stalls() -> None:
+    """After three turns that gain nothing; at the latest when the violation has not become smaller for a hundred."""
+    turns = []
+    for n in (9, 17, 33):
+        for groups in (0, 1, 2):
+            K, family = a_family(n, groups, 1)
+            gram, _ = gram_of(K)
+            found = solved(gram, family, tol=0.0)
+            assert set(found.stage) <= {CONVERGED, STALLED} and found.judged[:, 2].max() <= 1e-13
+            turns += [t for t, stage in zip(found.turns, found.stage, strict=True) if stage == STALLED]
+    assert max(turns) < 1000 and sorted(turns)[len(turns) // 8] < 60
 
 
 def test_a_limit_on_steps_ends_after_the_turn_that_reaches_it() -> None:

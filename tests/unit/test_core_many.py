@@ -258,6 +258,18 @@ def test_a_limit_on_rounds_is_kept_to(limit: int) -> None:
     assert set(found[:, 0]) <= {STALLED, CONVERGED} and (found[:, 1] >= 3).all()
 
 
+@pytest.mark.parametrize("size", [8, 15, 20])
+@pytest.mark.parametrize("shrinking", [False, True])
+def test_a_round_has_two_hundred_steps_of_each_variable_at_the_most(size: int, shrinking: bool) -> None:
+    """And what it takes to the next look, after 64; then f is made anew."""
+    blocks, g = hard(size, 2, 1e6)
+    for rounds in (1, 2):
+        run = core(blocks, g, "linear", tol=1e-9, max_rounds=rounds, shrinking=shrinking)
+        run.run(1e9, np.inf)
+        found = told(run, g, np.ones(2 * size))[0]
+        assert found[:3].tolist() == [ROUNDS, rounds, rounds * -(-200 * 2 * size // 64) * 64]
+
+
 @GROUPS
 def test_what_is_not_a_number_is_a_stall(groups: int) -> None:
     """After three rounds, in none of which anything moves; other problems are solved."""
