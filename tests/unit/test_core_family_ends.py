@@ -273,4 +273,4 @@ def test_what_does_not_fit_together_is_refused() -> None:
     state = {name: getattr(good[0], name) for name in ("center", "lo", "hi")}
     for name, values in state.items():
         with pytest.raises(ValueError, match="do not fit together"):
-            solved(gram, [replace(good[0], **{name: values[:4]})])  # type: ignore[arg-type]
+            solved(gram, [replace(good[0], **{name: values[:4]})])
