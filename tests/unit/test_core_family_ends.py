@@ -100,7 +100,7 @@ def test_the_order_and_the_threads_change_nothing(halves: int, groups: int) -> N
     gram, _ = gram_of(K)
     first = solved(gram, family, halves=halves, tol=TOL)
     for order in ([3, 2, 1, 0], [2, 0, 3, 1], [1, 3, 0, 2]):
-        for threads in (1, 2, 3):
+        for threads in (0, 1, 2, 3):  # 0 is 1
             assert solved(gram, family, halves=halves, tol=TOL, threads=threads, order=np.array(order)).same_bits(first)
 
 
@@ -159,6 +159,16 @@ def test_sums_in_which_nearly_everything_cancels() -> None:
         np.testing.assert_array_equal(found.beta[0], beta)
         assert found.judged[0][0] == math.fsum(center * beta) == 9.0
         assert found.judged[0][6] == 0.0
+
+
+def test_a_problem_in_which_nothing_can_move_stalls_after_three_turns() -> None:
+    """Each one has three of its own: its scores are 1 for ever, as a step of 1 is less than the rounding of β."""
+    gram, _ = gram_of(np.array([[1.0, -1.0], [-1.0, 1.0]]))
+    large = np.full(2, 2.0**60)
+    stuck = One((0, 2, 2, 2), np.ones(2), 0 * large, 2 * large, [], large)
+    found = solved(gram, [stuck] * 3, tol=0.5)
+    assert found.stage == [STALLED] * 3 and found.turns == [3] * 3
+    assert found.steps == found.moved == [0] * 3
 
 
 def test_asked_for_what_rounding_does_not_allow_a_problem_stalls() -> None:
