@@ -106,6 +106,15 @@ def test_turns_of_a_problem_that_is_larger_than_its_sets(groups: int, C: float, 
 
 
 @pytest.mark.parametrize("groups", [0, 1, 2])
+@pytest.mark.parametrize("C", [0.05, 0.3])
+def test_who_was_in_the_last_set_comes_before_who_was_not(groups: int, C: float) -> None:
+    """Of so many samples that more than one set of them has to go to its bound, and some of those back."""
+    K, one = a_problem(900, groups, 1, C, (0, 900, 900, 900))
+    gram, values = gram_of(K)
+    assert min(followed(gram, values, one, 1, 3)[:2]) >= 256
+
+
+@pytest.mark.parametrize("groups", [0, 1, 2])
 @pytest.mark.parametrize("ranges", [(0, 330, 330, 330), (3, 160, 170, 333)])
 def test_turns_of_a_regression(groups: int, ranges: tuple[int, int, int, int]) -> None:
     """Both variables of a sample may be in a set, and where nothing holds them apart only one of them stays positive."""
@@ -150,6 +159,16 @@ def wide(n: int) -> Floats:
     """A matrix of n samples that is quick to make, and whose problems take few steps."""
     a, b = np.sin(np.arange(n)), np.cos(np.arange(n))
     return np.asarray(np.diag(np.full(n, 2.0)) + (np.outer(a, a) + np.outer(b, b)) / n)
+
+
+@pytest.mark.parametrize("groups", [0, 1])
+def test_more_free_variables_than_a_set_may_have(groups: int) -> None:
+    """The worst of them, those of the last set, others."""
+    n = 1793
+    gram, values = gram_of(wide(n))
+    center, start = np.random.default_rng(groups).uniform(-9, 9, n), np.where(np.arange(n) < 1700, 0.0, 5.0)
+    one = One((0, n, n, n), center, np.full(n, -5.0), np.full(n, 5.0), [float(start.sum())] * groups, start)
+    assert followed(gram, values, one, 1, 3)[0] == 1536
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-9])
