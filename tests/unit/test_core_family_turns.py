@@ -155,6 +155,26 @@ def test_on_a_matrix_of_ones_and_zeros_the_set_is_who_moves(n: int, free: int, t
     np.testing.assert_allclose(found.beta[0][moves], center[moves], rtol=1e-6)
 
 
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_who_is_content_is_of_those_that_want_to_rise(sign: float) -> None:
+    """So that where all others want to rise they have half of the set, and where all want to fall a quarter."""
+    n, free = 1800, 1300
+    gram, _ = gram_of(np.eye(n))
+    away = np.random.default_rng(0).permutation(np.linspace(0.5, 2.0, n))
+    start = np.where(np.arange(n) < free, 3.0, 0.0)
+    center = start + sign * np.where(np.arange(n) < free, 0.4 * away, away)
+    center[7] = start[7]
+    lo, hi = np.where((start == 0) & (sign > 0), 0.0, -9.0), np.where((start == 0) & (sign < 0), 0.0, 9.0)
+    one = One((0, n, n, n), center, lo, hi, [], start)
+    set_, _ = chosen(one, start, start, np.empty(0, np.int64))
+    found = solved(gram, [one], tol=1e-6, max_steps=1)
+    asked = 0.1 * np.abs(center - start).max()
+    changed = np.flatnonzero(found.beta[0] != start)
+    assert np.isin(changed, set_).all()
+    assert np.isin(set_[np.abs(center - start)[set_] > asked], changed).all()
+    assert len(set_) == 1536 and ((set_ >= free).sum() <= 384) == (sign < 0)
+
+
 def wide(n: int) -> Floats:
     """A matrix of n samples that is quick to make, and whose problems take few steps."""
     a, b = np.sin(np.arange(n)), np.cos(np.arange(n))
