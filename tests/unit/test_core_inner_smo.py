@@ -136,6 +136,23 @@ def test_a_step_is_that_of_the_formulas(q: int, groups: int, few_scores: bool, d
         assert violation == pytest.approx(plain.violation(beta, score), abs=10 * close)
 
 
+@pytest.mark.parametrize("slope", [-0.95, -0.5, 0.5, 0.95])
+def test_two_variables_alone_are_done_in_one_step(slope: float) -> None:
+    """Without an equality the pair that moves goes to its best place within its bounds, whichever of them are in the way."""
+    rng = np.random.default_rng(int(100 + 100 * slope))
+    ends = set()
+    for _ in range(600):
+        a, c = rng.uniform(0.2, 5, 2)
+        K = np.array([[a, slope * np.sqrt(a * c)], [slope * np.sqrt(a * c), c]])
+        lo, hi = -rng.uniform(0.02, 1, 2), rng.uniform(0.02, 1, 2)
+        plain = Plain(K, lo, hi, np.zeros(2), 2 * rng.normal(size=2), np.zeros(2, np.int8), 0)
+        beta, _, steps, violation = plain.run(np.float64, 1e-9, 1)
+        np.testing.assert_allclose(beta, best_of_two(K, plain.score, lo, hi), rtol=0, atol=1e-12)
+        assert steps == 1 and violation <= 1e-9
+        ends.add(tuple(np.sign(np.where(beta == lo, -1, beta == hi))))
+    assert len(ends) == 9  # inside, on every side, in every corner
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("groups", [0, 1, 2])
 @pytest.mark.parametrize("q", SIZES)
