@@ -119,6 +119,8 @@ NATIVE_TESTS = {
     "kernel": ["unit/test_kernel_values.py", "unit/test_far_pairs.py", "unit/test_mostly_zero.py", "unit/test_prediction.py",
                "unit/test_single_rows.py", "property/test_one_row_or_batch.py", "property/test_exact.py"],
     "decomposition": ["unit/test_kept_rows.py", "unit/test_together.py", "unit/test_working_set.py", "unit/test_solve_qp.py",
+                      "unit/test_free_step.py", "unit/test_decomposition_parts.py", "unit/test_decomposition_inner.py",
+                      "unit/test_decomposition_runs.py", "ranks/test_shared_values.py", "unit/test_wide_rows.py",
                       "unit/test_exact_ends.py", "property/test_inner_solvers.py", "property/test_stopped_runs.py",
                       "property/test_exact.py"],
     "linear": ["unit/test_linear_core.py", "unit/test_many_rows.py", "unit/test_linear_search.py",

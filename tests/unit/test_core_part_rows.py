@@ -156,7 +156,7 @@ def test_rows_of_many_features_come_before_the_tile(dtype: Any) -> None:
 def test_samples_taken_back_are_filled_in(n: int, dtype: Any, features: int, form: str) -> None:
     """Rows that were kept, and rows that came meanwhile, have values for all samples again."""
     rng = np.random.default_rng(n)
-    for rows in (2, n, 3 * n):
+    for rows in (1, 2, n, 3 * n):
         one = Rows(n, features, dtype, form, cache_bytes=rows * (n + 32) * np.dtype(dtype).itemsize, threads=2)
         for keep in (np.arange(n - 1), np.flatnonzero(rng.random(n) < 0.5), np.arange(n)):
             some = rng.permutation(n)[: n // 2 + 1]
@@ -170,6 +170,36 @@ def test_samples_taken_back_are_filled_in(n: int, dtype: Any, features: int, for
             order = rng.permutation(one.part.cached)
             one.part.fill(begin, order, one.points, one.row[order])
             one.all_true()
+
+
+@pytest.mark.parametrize("features", [FEW, MANY])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [64, 100])
+def test_rows_used_last_stay_when_samples_come_back(n: int, dtype: Any, features: int) -> None:
+    """Fewer rows of more samples fit: those used longest ago go, and are missing."""
+    rng = np.random.default_rng(n)
+    for rows in (1, 3, 10):
+        one = Rows(n, features, dtype, cache_bytes=rows * (n + 32) * np.dtype(dtype).itemsize)
+        one.part.restrict(np.arange(n // 4))
+        used = rng.permutation(n // 4)
+        for v in used:
+            one.update(np.array([v]), np.ones(1))
+        assert len(one.part.cached) == min(one.part.cache_slots, len(used)) > rows
+        one.part.take_back(9.0, 9.0, -9.0, -9.0)
+        slots = one.part.cache_slots
+        assert sorted(one.part.cached.tolist()) == sorted(used[max(0, len(used) - slots) :].tolist())
+        assert sorted([*one.part.missing(np.arange(n)), *one.part.cached]) == list(range(n))
+        one.part.fill(n // 4, one.part.cached, one.points, one.row[one.part.cached])
+        one.all_true()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_samples_in_panels_are_in_the_budget(dtype: Any) -> None:
+    """They take at most a quarter of it, and never more is used than is allowed."""
+    n, rows = 192, 40
+    for features in (1, 4, 10, 11, 100):
+        slots = Rows(n, features, dtype, cache_bytes=rows * n * np.dtype(dtype).itemsize).part.cache_slots
+        assert rows - rows // 4 <= slots <= rows and slots in (rows, rows - features)
 
 
 def test_more_values_to_fill_in_than_at_a_time() -> None:
