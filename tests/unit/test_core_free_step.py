@@ -49,7 +49,7 @@ def stepped(K: Any, beta: Any, lo: Any, hi: Any, score: Any, group: Any, groups:
     spent = _core.FreeStep()
     _core.inner_smo(*other(len(K), dtype), pairs_before(len(K), dtype), spent)
     beta, score = beta.copy(), score.copy()
-    steps, _ = _core.inner_smo(tile_of(K, dtype), beta, lo, hi, score, group, groups, 1e-9, 1, spent)
+    steps, _ = _core.inner_smo(tile_of(K, dtype), beta, lo, hi, score, group, groups, 0.0, 1, spent)
     assert steps == 1
     return beta, score
 
@@ -88,8 +88,9 @@ def walked(K: Any, s: Any, group: Any, groups: int, down: Any, up: Any) -> tuple
 def test_to_the_minimum_past_no_bound(free: int, groups: int, dtype: Any) -> None:
     """All free variables at once; who stands at a bound stays there, sums of groups are kept and scores follow."""
     rng = np.random.default_rng(free)
-    for room, behind in ((100.0, 0), (100.0, 3), (3.0, 3), (1.0, 5)):
+    for room, behind, scale in ((100.0, 0, 1.0), (100.0, 3, 1.0), (3.0, 3, 1e-11), (1.0, 5, 1.0)):
         K, beta, lo, hi, s, group = problem(rng, free + behind, free, groups, room)
+        K, s = scale * K, scale * s
         at = np.flatnonzero((lo < beta) & (beta < hi))
         exact = K.astype(dtype).astype(float)
         d, fixed = walked(exact[np.ix_(at, at)], s[at], group[at], groups, (lo - beta)[at], (hi - beta)[at])
@@ -101,11 +102,34 @@ def test_to_the_minimum_past_no_bound(free: int, groups: int, dtype: Any) -> Non
         np.testing.assert_allclose(after, expected, rtol=0, atol=close)
         still = np.setdiff1d(np.arange(len(K)), at)
         np.testing.assert_array_equal(after[still], beta[still])
-        np.testing.assert_allclose(score, s - exact @ (after - beta), rtol=0, atol=close)
+        np.testing.assert_allclose(score, s - exact @ (after - beta), rtol=0, atol=scale * close)
         if fixed.any():
             np.testing.assert_array_equal((after == lo)[at] | (after == hi)[at], fixed)
         for g in range(groups):
             assert after[group == g].sum() == pytest.approx(beta[group == g].sum(), abs=1e-11)
+
+
+@pytest.mark.parametrize("groups", [0, 1, 2])
+@pytest.mark.parametrize("free", [17, 64])
+def test_scores_next_to_nothing(free: int, groups: int) -> None:
+    """A step of no length to speak of is a step."""
+    K, beta, lo, hi, s, group = problem(np.random.default_rng(free), free, free, groups, 100.0)
+    d, _ = walked(K, s, group, groups, lo - beta, hi - beta)
+    after, _ = stepped(K, beta, lo, hi, 1e-3 * s, group, groups, np.float64)
+    np.testing.assert_allclose(after, beta + 1e-3 * d, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("free", [17, 64])
+def test_sums_are_kept_where_scores_are_far_from_zero(free: int, groups: int) -> None:
+    """What all scores of a group have in common moves nobody, and what rounding has left of it is taken away."""
+    rng = np.random.default_rng(free)
+    K, beta, lo, hi, s, group = problem(rng, free, free, groups, 100.0)
+    d, _ = walked(K, s, group, groups, lo - beta, hi - beta)
+    after, _ = stepped(K, beta, lo, hi, s + 1e9, group, groups, np.float64)
+    np.testing.assert_allclose(after, beta + d, rtol=0, atol=1e-4)
+    for g in range(groups):
+        assert (after - beta)[group == g].sum() == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize("alone", [0, 1])

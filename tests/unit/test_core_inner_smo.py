@@ -153,6 +153,24 @@ def test_two_variables_alone_are_done_in_one_step(slope: float) -> None:
     assert len(ends) == 9  # inside, on every side, in every corner
 
 
+@pytest.mark.parametrize("groups", [0, 1])
+def test_a_bound_is_reached_exactly(groups: int) -> None:
+    """Also where the way to it, added to where one stood, is not the bound to the last digit."""
+    rng = np.random.default_rng(groups)
+    reached = 0
+    for _ in range(600):
+        lo, hi = -rng.uniform(0.1, 1, 2), rng.uniform(0.1, 1, 2)
+        beta = rng.uniform(lo, hi)
+        plain = Plain(np.array([[1.3, 0.4], [0.4, 0.9]]), lo, hi, beta, 3 * rng.normal(size=2), np.zeros(2, np.int8), groups)
+        after = plain.run(np.float64, 1e-9, 1)[0]
+        np.testing.assert_allclose(after, plain.step(), rtol=0, atol=1e-12)
+        for bound in (lo, hi):
+            near = np.abs(plain.step() - bound) < 1e-13
+            np.testing.assert_array_equal(after == bound, near)
+            reached += near.sum()
+    assert reached > 300
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("groups", [0, 1, 2])
 @pytest.mark.parametrize("q", SIZES)

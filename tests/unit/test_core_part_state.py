@@ -138,6 +138,19 @@ def test_candidates_are_the_worst(n: int, halves: int, few_scores: bool) -> None
                     np.testing.assert_array_equal(got, worst)
 
 
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+@pytest.mark.parametrize("step", [2, 3, 5, 7])
+def test_a_look_at_some_may_mislead(step: int, side: float) -> None:
+    """The worst of one side stand just where it looks, which promises more of them than there are."""
+    rng = np.random.default_rng(step)
+    plain = Plain.drawn(rng, 512 * step + 1, 1)
+    plain.f[::step] -= side * 50
+    part = plain.part()
+    for k in (1, 10, 100, 300, 700):
+        for got, worst in zip(part.candidates(0, k, -99.0, 99.0), plain.candidates(0, k, -99.0, 99.0)):
+            np.testing.assert_array_equal(got, worst)
+
+
 @pytest.mark.parametrize("few_scores", [False, True])
 @pytest.mark.parametrize("n", [16_385, 60_000])
 def test_candidates_are_the_worst_of_all_slices(n: int, few_scores: bool) -> None:
