@@ -52,4 +52,10 @@ NATIVE: list[tuple[str, str, str, str]] = [
     # boxes that seem farther apart than they are
     ("kernel", "kernel/boxes.hpp", "T(-2 * kFar<T> + 1)", "T(-kFar<T> + 1)"),
     ("kernel", "kernel/boxes.hpp", "gap * gap : Vec<T>{}", "gap * gap * T(2) : Vec<T>{}"),
+    # the best of two moves, each with one variable at its bound; the best companion, of one half of the variables
+    ("decomposition", "decomposition/inner_smo.hpp", "return t.i * si + t.j * sj", "return t.i + si + t.j * sj"),
+    ("decomposition", "decomposition/inner_smo.hpp", "flag(i);\n    return reduce(best[0], best[1]).at;",
+     "flag(i);\n    return reduce(best[1], best[1]).at;"),
+    # rows that would have room and do not come before the tile
+    ("decomposition", "decomposition/part.hpp", "cache_->slots() >= active_", "cache_->slots() > active_"),
 ]  # fmt: skip
