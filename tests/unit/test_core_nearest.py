@@ -15,7 +15,8 @@ from maxmargin.data.matrix import as_matrix
 FORMS = [np.asarray, sp.csr_matrix]
 REALS = [np.float32, np.float64]
 # Around passes of 384 points; some of no points at all.
-SIZES = [[1], [2, 2], [0, 1, 0, 0, 2, 0], [256, 128], [256, 128, 1], [1, 128, 256], [512, 256, 1, 0], [4] * 97, [1] * 769]
+SIZES = [[0, 0], [1], [2, 2], [0, 1, 0, 0, 2, 0], [256, 128], [256, 128, 1], [1, 128, 256], [512, 256, 1, 0], [4] * 97,
+         [1] * 769]  # fmt: skip
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
