@@ -213,3 +213,15 @@ def test_many_blocks_grow_what_was_read() -> None:
             if blocks % 20 == 3:
                 reader.expect(times)
         assert_libsvm(reader.take(), libsvm_text(whole, 0, MOST, True), 0, np.float32, True)
+
+
+@pytest.mark.parametrize("dtype", REALS)
+def test_as_many_rows_and_entries_as_bytes_allow(dtype: Any) -> None:
+    """Labels of one digit alone; pairs of one digit each, of which a line has ten at the most."""
+    make = _core.LibsvmReader32 if dtype == np.float32 else _core.LibsvmReader64
+    pairs = b"".join(b" %d:%d" % (i, i) for i in range(10))
+    for n in (*range(1, 40), 100, 1000):
+        for text in (b"1\n" * n, b"2\n" * n + b"\n", (b"1" + pairs[: 4 * (n % 11)] + b"\n") * n, (b"3" + pairs + b"\n") * n):
+            reader = make(0, MOST, 0, False, 1)
+            assert reader.feed(as_bytes(text)) == (-1, 0)
+            assert_libsvm(reader.take(), libsvm_text(text, 0, MOST, False), 0, dtype, False)

@@ -163,3 +163,18 @@ def test_tables_around_whole_pieces(size: int, dtype: Any, texts: bool) -> None:
             assert_csv(reader, twice, texts, dtype)
         begin = sum(map(len, lines[:-1]))
         assert reader.feed(as_bytes(text[:begin] + b"1,x,3\n")) == (begin + 2, 1)
+
+
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize(("columns", "label", "texts"), [*LAYOUTS, (1, 0, False), (2, 0, True), (5, 3, False)])
+def test_as_many_rows_and_fields_as_bytes_allow(columns: int, label: int, texts: bool, dtype: Any) -> None:
+    """Fields of one letter each, and nothing else; the same reader takes larger and smaller blocks."""
+    make = _core.CsvReader32 if dtype == np.float32 else _core.CsvReader64
+    again = make(",", columns, label, texts, 1)
+    for n in (*range(1, 40), 1000, 7):
+        row = b",".join(b"a" if texts and j == label else b"%d" % j for j in range(columns)) + b"\n"
+        for text in (row * n, row * n + b"\n"):
+            wanted = table(text, b",", columns, label, texts)
+            for reader in (again, make(",", columns, label, texts, 1)):
+                assert reader.feed(as_bytes(text)) == (-1, 0)
+                assert_csv(reader, wanted, texts, dtype)
