@@ -183,6 +183,17 @@ def test_lines_longer_than_a_piece(first: int, last: int) -> None:
         assert reader.lines == 4
 
 
+def test_nothing_is_kept_of_a_block_that_is_wrong_from_its_first_byte() -> None:
+    """Also where its other pieces were read by then: the label that is none takes long to get through."""
+    text = b"x" * (100 * PIECE) + b"\n" + b"1 1:1\n" * 50_000
+    for threads in (1, 2, 3):
+        reader = _core.LibsvmReader64(0, MOST, 0, False, threads)
+        for _ in range(3):
+            assert reader.feed(as_bytes(text)) == (0, 1)
+            assert (reader.lines, reader.high) == (0, -1) and [len(part) for part in reader.take()] == [0] * 5
+        assert reader.feed(as_bytes(b"1 2:3\n")) == (-1, 0) and (reader.lines, reader.low, reader.high) == (1, 2, 2)
+
+
 @pytest.mark.parametrize("shift", [0, 1])
 def test_indices_take_more_room_once_one_of_them_needs_it(shift: int) -> None:
     """From the first one beyond 32 bits on, those before it included; and again from the next take on."""
