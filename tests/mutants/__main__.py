@@ -139,10 +139,14 @@ NATIVE_TESTS = {
                "unit/test_quadratic_model.py", "unit/test_linear_problem.py", "unit/test_newton_directions.py",
                "unit/test_linear_certified.py", "unit/test_linear_descent.py", "unit/test_newton_turns.py",
                "unit/test_joint_turns.py"],
-    "budget": ["unit/test_budget_rules.py", "unit/test_budget_merging.py", "unit/test_budget_sgd.py",
+    "budget": ["unit/test_core_budget_steps.py", "unit/test_core_budget_values.py", "unit/test_budget_rules.py",
+               "unit/test_budget_merging.py", "unit/test_budget_sgd.py", "unit/test_budget_refit.py",
                "property/test_budget_properties.py", "property/test_budget_contract.py"],
-    "divide": ["unit/test_divide.py", "property/test_divide_theorems.py", "unit/test_dc.py"],
-    "data": ["unit/test_libsvm_format.py", "unit/test_data_files.py", "unit/test_data_properties.py"],
+    "divide": ["unit/test_core_nearest.py", "unit/test_divide.py", "unit/test_divide_afar.py",
+               "property/test_divide_theorems.py", "unit/test_dc.py"],
+    "data": ["unit/test_core_data_rows.py", "unit/test_core_libsvm_text.py", "unit/test_core_tables_text.py",
+             "unit/test_core_numbers_text.py", "unit/test_libsvm_format.py", "unit/test_data_files.py",
+             "unit/test_data_properties.py", "unit/test_data_rows.py", "unit/test_mostly_zero.py", "unit/test_data_fuzz.py"],
 }  # fmt: skip
 
 
