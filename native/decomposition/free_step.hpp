@@ -135,8 +135,8 @@ class FreeStep {
       double part = 1;
       index_t first = -1;
       for (index_t v = 0; v < size_; ++v) {
-        const double room = left_[v] > 0 ? up[v] : down[v];
-        if (left_[v] != 0 && left_[v] * part / room > 1) part = room / left_[v], first = v;
+        const double length = std::abs(left_[v]), room = std::max(left_[v] > 0 ? up[v] : -down[v], 0.0);
+        if (length * part > room) part = room / length, first = v;
       }
       if (!(part >= 0)) return false;
       for (index_t v = 0; v < size_; ++v) {

@@ -185,3 +185,17 @@ def test_a_matrix_without_a_factor_leaves_it_to_pairs(free: int, groups: int) ->
         K[at, at] -= 1.01 / np.linalg.inv(K)[at, at]
         after, _ = stepped(K, beta, lo, hi, s, group, groups, np.float64)
         assert 1 <= np.count_nonzero(after != beta) <= 2
+
+
+@pytest.mark.parametrize("groups", [0, 1])
+@pytest.mark.parametrize("free", [16, 33, 60])
+def test_bounds_that_are_reached_all_at_once(free: int, groups: int) -> None:
+    """Some variables are as near to theirs as others; those that are free beside them go on."""
+    s = np.where(np.arange(free) % 2, 1.0, -1.0) * (1 + np.arange(free) // 2 % 3)
+    s -= s.mean() * groups
+    bound, group = np.full(free, 2.0), np.zeros(free, np.int8)
+    d, fixed = walked(np.eye(free), s, group, groups, -bound, bound)
+    assert fixed.sum() >= free // 4
+    after, score = stepped(np.eye(free), np.zeros(free), -bound, bound, s, group, groups, np.float64)
+    np.testing.assert_allclose(after, d, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(score, s - after, rtol=0, atol=1e-9)
