@@ -116,19 +116,17 @@ class InnerSmo {
     }
   };
   static Lanes none(T value, index_t at) { return {splat(value), splat_index(at)}; }
-  static Best reduce(const Lanes& a, const Lanes& b) {
+  static Best reduce(Lanes a, const Lanes& b) {
+    a.keep((b.value > a.value) | ((b.value == a.value) & (b.at < a.at)), b.value, b.at);
     Best best{a.value[0], index_t(a.at[0])};
-    for (const Lanes* of : {&a, &b})
-      for (int l = 0; l < L; ++l) {
-        const Best other{of->value[l], index_t(of->at[l])};
-        if (other.value > best.value || (other.value == best.value && other.at < best.at)) best = other;
-      }
+    for (int l = 1; l < L; ++l)
+      if (a.value[l] > best.value || (a.value[l] == best.value && a.at[l] < best.at)) best = {a.value[l], index_t(a.at[l])};
     return best;
   }
   // look(v, half, numbers of the variables) for all vectors of variables, half 0 and 1 in turn: a comparison with the best so
-  // far waits for the last one with it, so each half has its own.
+  // far waits for the last one with it, so each half has its own. Inlined, `look` too, or they would not stay in registers.
   template <class Look>
-  void for_vectors(Look&& look) const {
+  __attribute__((always_inline)) void for_vectors(Look&& look) const {
     IVec<T> lane{};
     for (int l = 0; l < L; ++l) lane[l] = l;
     index_t v = 0;
@@ -191,6 +189,7 @@ class InnerSmo {
   // Moves the scores by t (K_j − K_i), and in the same pass finds the next extremes.
   template <int sets>
   Extremes<sets> moved(T t, const T* ki, const T* kj) {
+    T* score = score_.data();
     const T *up[sets], *low[sets];
     Lanes best[2][sets];
     Vec<T> least[2][sets];
@@ -201,9 +200,9 @@ class InnerSmo {
       least[0][g] = least[1][g] = splat(inf);
     }
     const Vec<T> tt = splat(t);
-    for_vectors([&](index_t v, int half, IVec<T> lane) {
-      const Vec<T> s = load(&score_[v]) - tt * (load(ki + v) - load(kj + v));
-      store(&score_[v], s);
+    for_vectors([&](index_t v, int half, IVec<T> lane) __attribute__((always_inline)) {
+      const Vec<T> s = load(score + v) - tt * (load(ki + v) - load(kj + v));
+      store(score + v, s);
 #pragma GCC unroll 2
       for (int g = 0; g < sets; ++g) {
         const Vec<T> rise = s + load(up[g] + v), fall = s + load(low[g] + v);
@@ -221,13 +220,13 @@ class InnerSmo {
 
   // −1 if there is none.
   index_t partner(index_t i, const T* ki, int set) const {
-    const T* low = low_[set].data();
+    const T *low = low_[set].data(), *score = score_.data(), *diagonal = diagonal_.data(), *floor = floor_.data();
     const Vec<T> top = splat(score_[i]), kii = splat(diagonal_[i]), own = splat(T(0.5) * floor_[i]);
     Lanes best[2] = {none(-inf, -1), none(-inf, -1)};
-    for_vectors([&](index_t v, int half, IVec<T> lane) {
-      const Vec<T> difference = top - (load(&score_[v]) + load(low + v));
-      const Vec<T> raw = (kii - load(ki + v)) + (load(&diagonal_[v]) - load(ki + v));
-      const Vec<T> least = own + T(0.5) * load(&floor_[v]);
+    for_vectors([&](index_t v, int half, IVec<T> lane) __attribute__((always_inline)) {
+      const Vec<T> difference = top - (load(score + v) + load(low + v));
+      const Vec<T> raw = (kii - load(ki + v)) + (load(diagonal + v) - load(ki + v));
+      const Vec<T> least = own + T(0.5) * load(floor + v);
       const Vec<T> curvature = raw > least ? raw : least;
       const Vec<T> gain = difference * difference / curvature;
       best[half].keep((difference > Vec<T>{}) & (gain > best[half].value), gain, lane);
@@ -236,21 +235,22 @@ class InnerSmo {
   }
 
   SmoReport run_free(double tol, index_t max_steps) {
+    T* score = score_.data();
     const T *up = up_[0].data(), *low = low_[0].data();
     std::vector<T> inverse(width_);
     for (index_t v = 0; v < width_; ++v) inverse[v] = T(1) / std::max(diagonal_[v], floor_[v]);
-    const T *ki = score_.data(), *kj = ki;  // times 0 in the first pass
+    const T *weight = inverse.data(), *ki = score, *kj = ki;  // times 0 in the first pass
     Move last{};
     for (index_t step = 0;; ++step) {
       // Move the scores by the last step; in the same pass find the largest gain and the largest violation.
       Lanes best[2] = {none(0, 0), none(0, 0)};
       Vec<T> worst[2]{};
       const Vec<T> ti = splat(T(last.i)), tj = splat(T(last.j));
-      for_vectors([&](index_t v, int half, IVec<T> lane) {
-        const Vec<T> s = load(&score_[v]) - ti * load(ki + v) - tj * load(kj + v);
-        store(&score_[v], s);
+      for_vectors([&](index_t v, int half, IVec<T> lane) __attribute__((always_inline)) {
+        const Vec<T> s = load(score + v) - ti * load(ki + v) - tj * load(kj + v);
+        store(score + v, s);
         const Vec<T> move = gain_of(s, load(up + v), load(low + v));
-        const Vec<T> gain = move * move * load(&inverse[v]);
+        const Vec<T> gain = move * move * load(weight + v);
         best[half].keep(gain > best[half].value, gain, lane);
         worst[half] = larger(move, worst[half]);
       });
@@ -301,11 +301,13 @@ class InnerSmo {
     const Vec<T> t = splat(T(own)), shared = splat(T(free ? 1 / a : 0));
     up_[0][i] = -inf;
     low_[0][i] = inf;
+    const T *up = up_[0].data(), *low = low_[0].data(), *score = score_.data();
+    const T *diagonal = diagonal_.data(), *floor = floor_.data();
     Lanes best[2] = {none(0, i), none(0, i)};
-    for_vectors([&](index_t v, int half, IVec<T> lane) {
+    for_vectors([&](index_t v, int half, IVec<T> lane) __attribute__((always_inline)) {
       const Vec<T> kv = load(k + v);
-      const Vec<T> move = gain_of(load(&score_[v]) - t * kv, load(&up_[0][v]), load(&low_[0][v]));
-      const Vec<T> gain = move * move / larger(load(&diagonal_[v]) - kv * kv * shared, load(&floor_[v]));
+      const Vec<T> move = gain_of(load(score + v) - t * kv, load(up + v), load(low + v));
+      const Vec<T> gain = move * move / larger(load(diagonal + v) - kv * kv * shared, load(floor + v));
       best[half].keep(gain > best[half].value, gain, lane);
     });
     flag(i);
@@ -335,6 +337,8 @@ class InnerSmo {
   // ---- all free variables at once ------------------------------------------------------------------------------------
 
   static constexpr double kRidge = sizeof(T) == 4 ? 1e-6 : 1e-12;  // of the diagonal: what rounding of the rows may take
+
+  static constexpr double kRounding = 4 * std::numeric_limits<double>::epsilon();
 
   // Whether the free variables, listed, should move now.
   bool due() {
@@ -376,14 +380,46 @@ class InnerSmo {
     for (index_t a = 0; a < count; ++a) slope += s[a] * d[a], bend += change[free_[a]] * d[a];
     const double part = slope >= bend ? 1.0 : slope / bend;  // of the way: the best for K as it is, without a ridge
     if (!(slope > 0 && part > 0 && slope < std::numeric_limits<double>::infinity())) return false;
+    std::vector<double> off(count);  // the way, by what bounds have made of it
     for (index_t a = 0; a < count; ++a) {
       const index_t v = free_[a];
-      const double moved = std::clamp(beta_[v] + part * d[a], lo_[v], hi_[v]);
+      const double before = beta_[v], moved = std::clamp(before + part * d[a], lo_[v], hi_[v]);
       beta_[v] = part < 1 ? moved : up[a] == 0 ? hi_[v] : down[a] == 0 ? lo_[v] : moved;
+      off[a] = (beta_[v] - before) - part * d[a];
+    }
+    for (int g = 0; g < groups_; ++g) give_back(g, off);
+    for (index_t a = 0; a < count; ++a) {
+      const index_t v = free_[a];
       flag(v);
+      if (std::abs(off[a]) <= kRounding * std::abs(beta_[v])) continue;
+      const T* k = row(v);
+      for (index_t u = 0; u < width_; ++u) change[u] += off[a] / part * double(k[u]);
     }
     for (index_t v = 0; v < width_; ++v) score_[v] -= T(part * change[v]);
     return true;
+  }
+
+  // What bounds took from the sum of a group, by free variables that have reached none.
+  void give_back(int g, std::vector<double>& off) {
+    const index_t count = index_t(free_.size());
+    for (int turn = 0; turn < 3; ++turn) {
+      double sum = 0, size = 0, inside = 0;
+      for (index_t a = 0; a < count; ++a) {
+        const index_t v = free_[a];
+        if (group_[v] != g) continue;
+        sum += off[a];
+        size += std::abs(beta_[v]);
+        inside += lo_[v] < beta_[v] && beta_[v] < hi_[v];
+      }
+      if (inside == 0 || std::abs(sum) <= kRounding * size) return;
+      for (index_t a = 0; a < count; ++a) {
+        const index_t v = free_[a];
+        if (group_[v] != g || !(lo_[v] < beta_[v] && beta_[v] < hi_[v])) continue;
+        const double before = beta_[v];
+        beta_[v] = std::clamp(before - sum / inside, lo_[v], hi_[v]);
+        off[a] += beta_[v] - before;
+      }
+    }
   }
 
   Rows& rows_;

@@ -199,3 +199,21 @@ def test_bounds_that_are_reached_all_at_once(free: int, groups: int) -> None:
     after, score = stepped(np.eye(free), np.zeros(free), -bound, bound, s, group, groups, np.float64)
     np.testing.assert_allclose(after, d, rtol=0, atol=1e-9)
     np.testing.assert_allclose(score, s - after, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [3682, 4158])
+def test_what_bounds_take_from_a_step_is_given_back(seed: int) -> None:
+    """Whatever rounding a singular matrix makes of a step: Σβ stays, and scores are those of β."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(40, 117)), int(rng.integers(2, 8))
+    X = rng.integers(-3, 4, (n, d)).astype(float)
+    copies = int(rng.integers(1, n // 2))
+    X[-copies:] = X[rng.integers(0, n - copies, copies)]
+    K = X @ X.T if rng.random() < 0.5 else (X @ X.T + 1) ** 2
+    C, y = 10 ** rng.uniform(1, 4), np.sign(rng.normal(size=n))
+    beta, score = np.zeros(n), y.copy()
+    bounds = np.minimum(0, y * C), np.maximum(0, y * C)
+    tile = tile_of(K, np.float64)
+    _core.inner_smo(tile, beta, *bounds, score, np.zeros(n, np.int8), 1, 1e-4, 200_000, _core.FreeStep())
+    assert abs(beta.sum()) <= 1e-12 * np.abs(beta).sum()
+    np.testing.assert_allclose(score, y - K @ beta, rtol=0, atol=1e-12 * (np.abs(K) @ np.abs(beta)).max())
