@@ -59,13 +59,17 @@ NATIVE: list[tuple[str, str, str, str]] = [
     # rows that would have room and do not come before the tile
     ("decomposition", "decomposition/part.hpp", "cache_->slots() >= active_", "cache_->slots() > active_"),
     # tiles that stay, of families: too small a matrix, places before the others
-    ("decomposition", "decomposition/kept_tile.hpp", "std::size_t(ld_) * std::size_t(ld_), T(0)", "std::size_t(ld_) + std::size_t(ld_), T(0)"),
-    ("decomposition", "decomposition/set_choice.hpp", "nth_element(rank_.begin() + fresh,", "nth_element(rank_.begin() - fresh,"),
+    ("decomposition", "decomposition/kept_tile.hpp", "std::size_t(ld_) * std::size_t(ld_), T(0)",
+     "std::size_t(ld_) + std::size_t(ld_), T(0)"),
+    ("decomposition", "decomposition/set_choice.hpp", "nth_element(rank_.begin() + fresh,",
+     "nth_element(rank_.begin() - fresh,"),
     # starts of families
-    ("decomposition", "decomposition/restored.hpp", "beta[v] - lo[v] : hi[v] - beta[v]; };", "beta[v] - lo[v] : hi[v] + beta[v]; };"),
+    ("decomposition", "decomposition/restored.hpp", "beta[v] - lo[v] : hi[v] - beta[v]; };",
+     "beta[v] - lo[v] : hi[v] + beta[v]; };"),
     ("decomposition", "decomposition/restored.hpp", "(left / inside) : room(v);\n      next(v, by * share)",
      "(left / inside) : room(v);\n      next(v, by + share)"),
     # panels of blocks that are one off; a factor's last columns
     ("decomposition", "decomposition/pair_rows.hpp", "panel_at_.push_back(0);", "panel_at_.push_back(1);"),
-    ("decomposition", "decomposition/free_step.hpp", "a += r[l][m] * x[m], b += r[l][m] * y[m];", "a += r[l][m] * x[m], b += r[l][m] + y[m];"),
+    ("decomposition", "decomposition/free_step.hpp", "a += r[l][m] * x[m], b += r[l][m] * y[m];",
+     "a += r[l][m] * x[m], b += r[l][m] + y[m];"),
 ]  # fmt: skip
