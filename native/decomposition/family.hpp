@@ -141,13 +141,13 @@ class Family {
       m_ = family_.size(p);
       variables_ = m_ * state_.halves;
       const index_t from = state_.at[p] * state_.halves;
-      center_ = &state_.center[from];
-      lo_ = &state_.lo[from];
-      hi_ = &state_.hi[from];
-      beta_ = &family_.beta_[from];
-      group_ = &state_.group[from];
-      f_ = &family_.f_[state_.at[p]];
-      range_ = &state_.range[4 * p];
+      center_ = state_.center.data() + from;
+      lo_ = state_.lo.data() + from;
+      hi_ = state_.hi.data() + from;
+      beta_ = family_.beta_.data() + from;
+      group_ = state_.group.data() + from;
+      f_ = family_.f_.data() + state_.at[p];
+      range_ = state_.range.data() + 4 * p;
       idle_ = stale_ = 0;
       all_.reset();
       least_ = kInf;
@@ -158,7 +158,7 @@ class Family {
       const auto solved = [&](index_t q) { return q >= 0 && family_.stage_[q].load() != Stage::dropped; };
       const bool known = solved(parent);
       like_ = solved(state_.like[p]) && solved(state_.unlike[p]) ? state_.like[p] : -1;
-      known ? inherit(parent) : void(std::copy(&state_.start[from], &state_.start[from] + variables_, beta_));
+      known ? inherit(parent) : void(std::copy(state_.start.data() + from, state_.start.data() + from + variables_, beta_));
       for (int g = 0; g < state_.groups; ++g) {
         const auto mine = [&](index_t v) { return state_.groups < 2 || group_[v] == g; };
         if (known) mend(beta_, lo_, hi_, variables_, mine, state_.target[p * state_.groups + g], order_);
@@ -170,7 +170,7 @@ class Family {
     // β from the parent's: bounds to bounds.
     void inherit(index_t parent) {
       const index_t from = state_.at[parent] * state_.halves;
-      const double *b = of(parent), *lo = &state_.lo[from], *hi = &state_.hi[from];
+      const double *b = of(parent), *lo = state_.lo.data() + from, *hi = state_.hi.data() + from;
       const index_t unlike = state_.unlike[problem_];
       for (index_t v = 0; v < variables_; ++v) {
         double bound = b[v] == 0 ? 0.0 : b[v] >= hi[v] ? hi_[v] : b[v] <= lo[v] ? lo_[v] : b[v];

@@ -199,8 +199,8 @@ class PartState {
     const double inf = std::numeric_limits<double>::infinity();
     double up0 = -inf, up1 = -inf, low0 = inf, low1 = inf, finite = 0;
     for (int h = 0; h < halves_; ++h) {
-      const double *c = &center_[h * n_], *b = &beta_[h * n_], *l = &lo_[h * n_], *u = &hi_[h * n_];
-      const std::int8_t* g = &group_[h * n_];
+      const double *c = center_.data() + h * n_, *b = beta_.data() + h * n_, *l = lo_.data() + h * n_, *u = hi_.data() + h * n_;
+      const std::int8_t* g = group_.data() + h * n_;
 #pragma omp simd reduction(max : up0, up1) reduction(min : low0, low1) reduction(+ : finite)
       for (index_t j = begin; j < end; ++j) {
         const double score = c[j] - f_[j];
