@@ -245,7 +245,7 @@ def test_steps_lower_the_objective_and_keep_the_margins_of_the_point(penalised, 
             np.testing.assert_allclose(solver.u, 1 - solver.problem.sign * (x @ solver.w), atol=1e-9)
             assert after <= before * (1 + 1e-12)
             if solver._epochs == epochs:
-                assert (solver._spent == 0 and after < before) or np.array_equal(old, solver.w)
+                assert solver._spent == 0 or np.array_equal(old, solver.w)
                 assert solver._rounds == (min(2 * rounds, one_norm.ROUNDS) if said else 1)
                 assert solver._patience in (1.0, min(2 * patience, one_norm.PATIENCE))
                 assert not said or solver._patience == 1.0
