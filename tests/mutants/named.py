@@ -68,8 +68,7 @@ NATIVE: list[tuple[str, str, str, str]] = [
      "beta[v] - lo[v] : hi[v] + beta[v]; };"),
     ("decomposition", "decomposition/restored.hpp", "(left / inside) : room(v);\n      next(v, by * share)",
      "(left / inside) : room(v);\n      next(v, by + share)"),
-    # panels of blocks that are one off; a factor's last columns
-    ("decomposition", "decomposition/pair_rows.hpp", "panel_at_.push_back(0);", "panel_at_.push_back(1);"),
+    # a factor's last columns
     ("decomposition", "decomposition/free_step.hpp", "a += r[l][m] * x[m], b += r[l][m] * y[m];",
      "a += r[l][m] * x[m], b += r[l][m] + y[m];"),
 ]  # fmt: skip
